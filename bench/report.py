@@ -1,0 +1,90 @@
+"""Show and save results: one table of measurements, one of bars, one JSON file a run."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench import machine
+from bench.bars import BARS, Results, fastest
+from bench.run import ROOT, Measurement, to_json
+
+
+def show(results: Results, console: Console) -> None:
+    console.print(measurements(results))
+    if any(judged is not None for _, judged in (bar.judge(results) for bar in BARS)):
+        console.print(bars(results))
+
+
+def measurements(results: Results) -> Table:
+    table = Table(title="Rows per second after the warm-up", title_justify="left")
+    for heading in ("workload", "engine"):
+        table.add_column(heading)
+    for heading in ("rows/s", "of best Spark", "median epoch", "peak memory", "query", "process"):
+        table.add_column(heading, justify="right")
+    table.add_column("answer")
+    last = ""
+    for (workload, engine), m in results.items():
+        if last and workload != last:
+            table.add_section()
+        figures = (f"[red]{m.error}[/red]", *[""] * 5) if m.error else row(m, results)
+        answer = f"[red]{m.answer}[/red]" if m.answer not in ("", "equal") else m.answer
+        table.add_row("" if workload == last else workload, engine, *figures, answer)
+        last = workload
+    return table
+
+
+def row(m: Measurement, results: Results) -> tuple[str, ...]:
+    if "median_ms" in m.extra:
+        ms = ", ".join(f"{label} {value:.0f} ms" for label, value in m.extra["median_ms"].items())
+        return ms, "", "", f"{m.peak_mb:,.0f} MB", "", f"{m.process_s:.0f} s"
+    try:
+        ratio = f"{m.rows_per_s / fastest(results, m.workload).rows_per_s:.2f}x"
+    except KeyError:
+        ratio = "-"
+    epoch = f"{m.median_ms:,.0f} ms" if m.median_ms else "-"
+    peak = f"{m.peak_mb:,.0f} MB"
+    return f"{m.rows_per_s:,.0f}", ratio, epoch, peak, f"{m.total_s:.1f} s", f"{m.process_s:.0f} s"
+
+
+def bars(results: Results) -> Table:
+    table = Table(title="Bars", title_justify="left")
+    table.add_column("what")
+    for heading in ("bar", "measured"):
+        table.add_column(heading, justify="right")
+    table.add_column("reached")
+    for bar in BARS:
+        value, reached = bar.judge(results)
+        if value is None:
+            continue
+        sign = "<=" if bar.at_most else ">="
+        verdict = "[green]yes[/green]" if reached else "[red]no[/red]"
+        table.add_row(bar.name, f"{sign} {bar.limit:.3g} {bar.unit}", f"{value:.3g} {bar.unit}", verdict)
+    return table
+
+
+def save(
+    runs: list[Measurement], results: Results, parameters: dict[str, Any], before: dict[str, Any], out: Path
+) -> Path:
+    """Everything that was measured, with what it was measured on."""
+    revision = machine.revision(ROOT)
+    judged = [(bar, *bar.judge(results)) for bar in BARS]
+    content = {
+        "revision": revision,
+        "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "machine": before,
+        "parameters": parameters,
+        "bars": [
+            {"name": b.name, "limit": b.limit, "at_most": b.at_most, "value": v, "reached": r} for b, v, r in judged
+        ],
+        "runs": [to_json(m) for m in runs],
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{revision.rstrip('+')}.json"
+    path.write_text(json.dumps(content, indent=1) + "\n")
+    return path

@@ -1,0 +1,292 @@
+"""What a user holds: streams, flows, groups. A thin skin over `query.Relation` with DataFrames attached.
+
+Strings are Spark SQL; PySpark Columns are accepted wherever strings are, as far as Spark tells their text. Everything is
+checked by Catalyst when the flow is built, nothing runs before `start()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from anabranch.errors import MissingEventTime, QueryError, UnknownColumn, UnsupportedQuery
+from anabranch.plan.compiler import Compiler, StreamType
+from anabranch.plan.explain import explain
+from anabranch.plan.physical import Plan
+from anabranch.plan.types import TIMES
+from anabranch.query.relation import Relation
+from anabranch.query.windows import WindowSpec
+from anabranch.settings import duration_us
+from anabranch.spark import compat
+from anabranch.spark.epoch import ddl
+from anabranch.spark.taps import StreamInput
+from anabranch.spark.typer import CatalystTyper, in_our_words
+
+if TYPE_CHECKING:
+    from anabranch.spark.writer import FlowWriter
+
+RESERVED = ("_t", "_cell", "_port", "_keep", "_site", "_w", "_report", "_found", "_anchor")
+Text = str | Column
+
+
+def stream(df: DataFrame, name: str, event_time: str | None = None, delay: str = "0 seconds") -> Flow:
+    """A stream: any streaming DataFrame, under a name.
+
+    `event_time` is its timestamp column; rows may come up to `delay` later than newer ones and still count.
+    """
+    if not df.isStreaming:
+        raise UnsupportedQuery(
+            f"{name} is not a streaming DataFrame", fix="read it with spark.readStream; a static one goes into a join as it is"
+        )
+    types = {f.name: f.dataType.simpleString() for f in df.schema.fields}
+    for column in types:
+        if column in RESERVED or (column[:2] in ("_k", "_p", "_o", "_c", "_d") and column[2:].isdigit()):
+            raise UnsupportedQuery(f"stream {name} has a column {column}, a name we use ourselves", fix="rename it before")
+    kind = "timestamp"
+    if event_time is not None:
+        found = next((c for c in types if c.lower() == event_time.lower()), None)
+        if found is None:
+            raise UnknownColumn(
+                f"stream {name} has no column {event_time} for its event time", fix=f"its columns are {', '.join(types)}"
+            )
+        event_time, kind = found, types[found]
+        if kind not in TIMES:
+            raise MissingEventTime(
+                f"the event time {event_time} of {name} is a {kind}, not a timestamp",
+                fix=f"convert it before, e.g. df.withColumn('{event_time}', F.timestamp_seconds('{event_time}'))",
+            )
+    source = StreamInput(name, df, event_time, kind, duration_us(delay, "delay"))
+    relation = Relation.source(name, list(types), event_time)
+    return Flow(relation, {name: source}, {}, df.sparkSession)
+
+
+def sql(text: str, **relations: Flow | DataFrame) -> Flow:
+    """A flow from Spark SQL. Keyword arguments are the tables: streams, other flows, static DataFrames."""
+    from anabranch.query.sql import parse
+
+    flows = {n: r for n, r in relations.items() if isinstance(r, Flow)}
+    statics = {n: r for n, r in relations.items() if not isinstance(r, Flow)}
+    if not flows:
+        raise UnsupportedQuery("the query has no stream", fix="pass the streams by name: ab.sql(text, calls=calls)")
+    for name, df in statics.items():
+        check_static(name, df)
+    session = next(iter(flows.values())).session
+    relation = parse(text, {n: f.relation.alias(n) for n, f in flows.items()}, {n: d.columns for n, d in statics.items()})
+    names = spark_names(session, text, flows, statics)
+    if names is not None:
+        relation = relation.output(names)
+    return together(relation, *flows.values(), statics=statics).checked()
+
+
+def spark_names(
+    session: SparkSession, text: str, flows: Mapping[str, Flow], statics: Mapping[str, DataFrame]
+) -> list[str] | None:
+    """The output names that Spark itself gives; its analysis of the whole query is the first check there is."""
+    from pyspark.errors import AnalysisException, ParseException
+
+    own = compat.plain_session(session)
+    for name, flow in flows.items():
+        own.createDataFrame([], flow.schema).createOrReplaceTempView(name)
+    for name, df in statics.items():
+        own.createDataFrame([], df.schema).createOrReplaceTempView(name)
+    try:
+        return list(own.sql(text).columns)
+    except (AnalysisException, ParseException) as error:
+        columns = [c for flow in flows.values() for c in flow.columns]
+        raise in_our_words(error, list(dict.fromkeys(columns))) from None
+
+
+def check_static(name: str, df: Any) -> None:
+    if not isinstance(df, DataFrame):
+        raise UnsupportedQuery(f"{name} is a {type(df).__name__}", fix="pass flows made by ab.stream or DataFrames")
+    if df.isStreaming:
+        raise UnsupportedQuery(
+            f"{name} is a streaming DataFrame", fix=f"make it a stream first: ab.stream(df, '{name}', event_time=...)"
+        )
+
+
+def together(relation: Relation, *flows: Flow, statics: Mapping[str, DataFrame] | None = None) -> Flow:
+    """One flow over the streams and statics of several."""
+    inputs: dict[str, StreamInput] = {}
+    known: dict[str, DataFrame] = {}
+    for flow in flows:
+        for name, source in flow.inputs.items():
+            if name in inputs and inputs[name].df is not source.df:
+                raise QueryError(f"two different streams are called {name}", fix="give each its own name in ab.stream")
+            inputs[name] = source
+        known.update(flow.statics)
+    return Flow(relation, inputs, {**known, **(statics or {})}, flows[0].session)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A continuous query under construction; every method gives a new one."""
+
+    relation: Relation
+    inputs: Mapping[str, StreamInput]
+    statics: Mapping[str, DataFrame]
+    session: SparkSession
+
+    # -- row by row --------------------------------------------------------------------------------------------
+
+    def select(self, *cols: Text) -> Flow:
+        """Expressions, with AS for names; `… OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN n PRECEDING AND CURRENT ROW)` too."""
+        return self._with(self.relation.select(texts(cols)))
+
+    selectExpr = select
+
+    def where(self, condition: Text) -> Flow:
+        return self._with(self.relation.where(text_of(condition)))
+
+    filter = where
+
+    def withColumn(self, colName: str, col: Text) -> Flow:
+        """One column more, or another value for one."""
+        kept = [quote(c) for c in self.columns if c.lower() != colName.lower()]
+        return self.select(*kept, f"{text_of(col)} AS {quote(colName)}")
+
+    def drop(self, *cols: str) -> Flow:
+        gone = {c.lower() for c in cols}
+        return self.select(*[quote(c) for c in self.columns if c.lower() not in gone])
+
+    def case(self, *predicates: Text) -> list[Flow]:
+        """StreamCloud's filter: one flow per predicate, a row in the first that holds, and one for the rest."""
+        return [self._with(r) for r in self.relation.case(texts(predicates))]
+
+    def alias(self, name: str) -> Flow:
+        """The same under another name, e.g. to join a stream with itself."""
+        return replace(self, relation=self.relation.alias(name))
+
+    # -- several inputs ----------------------------------------------------------------------------------------
+
+    def union(self, *others: Flow) -> Flow:
+        """UNION ALL by position."""
+        relation = self.relation.union(*[o.relation for o in others])
+        return together(relation, self, *others).checked()
+
+    unionAll = union
+
+    def join(
+        self,
+        other: Flow | DataFrame,
+        on: Text | Sequence[Text] | None = None,
+        within: tuple[str, str] | None = None,
+        how: str = "inner",
+        condition: Text | Sequence[Text] = (),
+        name: str | None = None,
+    ) -> Flow:
+        """Join with a stream within time bounds, or with a static DataFrame.
+
+        `on`: names of common columns, or conditions. `within=(before, after)`: other's event time lies between this one's
+        minus `before` and plus `after`; bounds may also stand in a condition. `how`: inner (left for a static DataFrame).
+        """
+        given = [] if on is None else [on] if isinstance(on, (str, Column)) else list(on)
+        using = [g for g in given if isinstance(g, str) and is_name(g)]
+        conditions = [text_of(g) for g in given if not (isinstance(g, str) and is_name(g))]
+        more = [condition] if isinstance(condition, (str, Column)) else list(condition)
+        conditions += [text_of(c) for c in more if not (isinstance(c, str) and not c)]
+        if isinstance(other, Flow):
+            if how.lower() != "inner":
+                raise UnsupportedQuery(f"a {how} join of streams", fix="inner joins of streams are supported")
+            return together(self.relation.join(other.relation, conditions, using, within), self, other).checked()
+        called = name or f"static_{len(self.statics) + 1}"
+        check_static(called, other)
+        relation = self.relation.static_join(called, other.columns, called, how.lower(), " AND ".join(conditions), using)
+        return together(relation, self, statics={called: other}).checked()
+
+    def groupBy(self, *keys: Text | WindowSpec) -> GroupedFlow:
+        """Keys and one `ab.window(...)`."""
+        return GroupedFlow(self, tuple(k if isinstance(k, WindowSpec) else text_of(k) for k in keys))
+
+    groupby = groupBy
+
+    def frame(
+        self, *calls: Text, partitionBy: Text | Sequence[Text] = (), orderBy: Text | Sequence[Text] = (), rows: int = 0
+    ) -> Flow:
+        """For every row, functions over it and the `rows` rows of its key before it, in event-time order."""
+        relation = self.relation.frame(
+            texts(calls), partition=texts(listed(partitionBy)), order=texts(listed(orderBy)), preceding=rows
+        )
+        return self._with(relation)
+
+    # -- what it is --------------------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.relation.columns)
+
+    @property
+    def schema(self) -> StructType:
+        return ddl(self.plan().columns)
+
+    def plan(self, strategy: str = "subquery-cluster") -> Plan:
+        """The physical plan; what cannot run is refused here."""
+        types = {
+            name: StreamType({f.name: f.dataType.simpleString() for f in s.df.schema.fields}, s.event_time)
+            for name, s in self.inputs.items()
+        }
+        typer = CatalystTyper(self.session, self.statics)
+        return Compiler(types, typer).compile(self.relation.output().operator, strategy)
+
+    def explain(self, extended: bool = False) -> None:
+        """Subqueries, exchanges, and where each expression runs."""
+        print(explain(self.plan(), extended=extended))
+
+    @property
+    def writeStream(self) -> FlowWriter:
+        from anabranch.spark.writer import FlowWriter
+
+        return FlowWriter(self)
+
+    def checked(self) -> Flow:
+        """Compile once, so that a mistake is met where it was made."""
+        self.plan()
+        return self
+
+    def _with(self, relation: Relation) -> Flow:
+        return replace(self, relation=relation).checked()
+
+
+@dataclass(frozen=True)
+class GroupedFlow:
+    """A flow with its groups, waiting for the aggregates."""
+
+    flow: Flow
+    keys: tuple[str | WindowSpec, ...]
+
+    def agg(self, *exprs: Text) -> Flow:
+        """Columns: the keys, `window`, and the aggregates under their aliases."""
+        return self.flow._with(self.flow.relation.group(*self.keys).agg(*texts(exprs)))
+
+    def count(self) -> Flow:
+        return self.agg("count(*) AS count")
+
+
+def text_of(value: Text) -> str:
+    return value if isinstance(value, str) else compat.column_text(value)
+
+
+def texts(values: Sequence[Text]) -> list[str]:
+    return [text_of(v) for v in values]
+
+
+def listed(value: Text | Sequence[Text]) -> Sequence[Text]:
+    return [value] if isinstance(value, (str, Column)) else value
+
+
+def quote(name: str) -> str:
+    from anabranch.query.tokens import quote
+
+    return quote(name)
+
+
+def is_name(text: str) -> bool:
+    """Whether it is one plain column name rather than a condition."""
+    from anabranch.query.tokens import tokenise
+
+    tokens = tokenise(text)
+    return len(tokens) == 1 and tokens[0].is_name

@@ -1,0 +1,133 @@
+"""The one module that leans on more than PySpark's plainest public API, and the only one to touch `sparkContext`.
+
+Each function says what it needs and what it does where that is missing (Spark Connect).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from typing import Any
+
+import pyarrow as pa
+import pyspark
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from anabranch.errors import SessionError
+
+FLOOR = (4, 1)
+
+
+def check_version(version: str = pyspark.__version__) -> None:
+    if tuple(int(p) for p in re.findall(r"\d+", version)[:2]) < FLOOR:
+        raise SessionError(f"PySpark {version} is too old", fix="install pyspark 4.1 or newer")
+
+
+def check_java() -> None:
+    """Before a JVM is started: is there one, and is it new enough?"""
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    fix = "install a Java 17 or newer runtime and put it on PATH, or set JAVA_HOME to its folder"
+    if not java or not os.path.exists(java):
+        where = f"JAVA_HOME is {home}, which has no bin/java" if home else "no java on PATH, JAVA_HOME is not set"
+        raise SessionError("Spark needs Java and none was found", where=where, fix=fix)
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', told)
+    if found and int(found.group(1)) < 17:
+        raise SessionError(f"Spark needs Java 17 or newer, this is Java {found.group(1)}", where=java, fix=fix)
+
+
+def slots(session: SparkSession) -> int:
+    """How many tasks run at once."""
+    return int(session.sparkContext.defaultParallelism)
+
+
+def one_executor(session: SparkSession) -> bool:
+    """Local mode has a single executor, so nothing has to be anchored."""
+    return re.fullmatch(r"local(\[.*\])?", session.sparkContext.master) is not None
+
+
+def check_session(session: SparkSession) -> None:
+    """What a running session cannot be given any more is named with the line that sets it."""
+    check_version()
+    if not one_executor(session):
+        if session.sparkContext.getConf().get("spark.shuffle.reduceLocality.enabled", "true") != "false":
+            raise SessionError(
+                "sites would not stay on their executors: spark.shuffle.reduceLocality.enabled is on",
+                fix='start the session with .config("spark.shuffle.reduceLocality.enabled", "false")',
+            )
+    check_worker_python(session)
+
+
+_checked: set[str] = set()
+
+
+def check_worker_python(session: SparkSession) -> None:
+    """Workers must be able to import what we import. A path that is not ours is tried once (local mode only)."""
+    python = str(session.sparkContext.pythonExec)
+    if python in _checked or not one_executor(session):
+        return
+    found = shutil.which(python)
+    fix = (
+        f'set PYSPARK_PYTHON={sys.executable} before the session starts, '
+        f'or .config("spark.pyspark.python", "{sys.executable}"); ab.session() does that'
+    )
+    if found is None:
+        raise SessionError(f"Spark's workers would run {python!r}, which does not exist", fix=fix)
+    if os.path.abspath(found) != os.path.abspath(sys.executable):
+        code = "import sys, anabranch, pyarrow, duckdb; print('%d.%d' % sys.version_info[:2])"
+        tried = subprocess.run([found, "-c", code], capture_output=True, text=True, check=False)
+        mine = "%d.%d" % sys.version_info[:2]
+        if tried.returncode != 0 or tried.stdout.strip() != mine:
+            lines = tried.stderr.strip().splitlines()
+            why = lines[-1] if lines else f"it is Python {tried.stdout.strip()}, this is Python {mine}"
+            raise SessionError(
+                "Spark's workers run another Python that cannot run Anabranch", where=f"{found}: {why}", fix=fix
+            )
+    _checked.add(python)
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema in which Spark takes rows of this schema back."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def plain_session(session: SparkSession) -> SparkSession:
+    """A session of our own beside the user's, with the same SQL settings, for epochs that Spark did not start."""
+    own = session.newSession()
+    theirs: Any = session.conf.getAll
+    mine: Any = own.conf.getAll
+    for key, value in theirs.items():
+        if key.startswith("spark.sql.") and mine.get(key) != value and own.conf.isModifiable(key):
+            own.conf.set(key, value)
+    return own
+
+
+EPOCH_CONF = {
+    "spark.sql.adaptive.enabled": "false",  # our exchange is not Spark's to coalesce
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",  # fewer hand-overs to the workers
+}
+
+
+def ready(df: DataFrame) -> None:
+    """Set what an epoch needs in the session it runs in (inside foreachBatch: a clone that is the query's own)."""
+    conf = df.sparkSession.conf
+    for key, value in EPOCH_CONF.items():
+        if conf.get(key) != value:
+            conf.set(key, value)
+
+
+def column_text(column: Any) -> str:
+    """The SQL text of a Column (classic sessions only: Spark Connect does not tell it)."""
+    try:
+        return str(column._jc.node().sql())
+    except AttributeError:
+        raise SessionError(
+            f"the text of {column} is not known over Spark Connect", fix="write the expression as a string"
+        ) from None

@@ -1,0 +1,268 @@
+"""One epoch as one Spark plan: taps -> exchange -> sites -> finish, round by round, up to the output.
+
+Everything in here is lazy; the sink runs the single action. What comes back besides the rows comes through `observe`:
+counts and event times of the streams, and the sites' reports.
+
+Values that change from epoch to epoch (watermarks) enter expressions as arrays indexed by a column: Spark then passes
+them by reference and the generated code stays the same, so that an epoch compiles nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType, _parse_datatype_string
+
+from anabranch.plan.physical import Column, Plan, Port, Stage
+from anabranch.plan.types import micros, quoted
+from anabranch.site.ticket import REPORT, PortTicket, Report, Ticket
+from anabranch.spark import compat
+from anabranch.spark.anchors import Anchors
+from anabranch.spark.taps import StreamInput, Tap, apply, cell, taps_of, widened, wire_slots
+from anabranch.spark.worker import SiteTask
+from anabranch.state.segments import Segment
+
+NEVER = -(2**62)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What decides an epoch besides its rows; all of it from the last manifest."""
+
+    epoch: int
+    watermark: int | None
+    closed: int | None
+    owner: tuple[int, ...]
+    sites: int
+    state: Mapping[str, tuple[Segment, ...]]  # "stage/port" -> live segments
+
+
+@dataclass
+class Built:
+    """A lazy epoch and what will have been observed once it ran."""
+
+    rows: DataFrame
+    streams: Observation | None = None
+    stages: dict[str, Observation] = field(default_factory=dict)
+    output: Observation | None = None
+    persisted: list[DataFrame] = field(default_factory=list)
+
+    def reports(self) -> list[Report]:
+        found: dict[tuple[str, int], Report] = {}
+        for observation in self.stages.values():
+            for text in observation.get["reports"]:
+                report = Report.from_json(json.loads(text))
+                found[report.stage, report.site] = report  # a stage run again reports again: any one will do
+        return list(found.values())
+
+    def release(self) -> None:
+        for df in self.persisted:
+            df.unpersist()
+
+
+class EpochBuilder:
+    """Built once per query; makes the plan of each epoch."""
+
+    def __init__(
+        self, plan: Plan, inputs: Mapping[str, StreamInput], statics: Mapping[str, DataFrame], cells: int, store: str,
+        anchors: Anchors, combine: str = "auto", verify: bool = True,
+    ) -> None:  # fmt: skip
+        self.plan = plan
+        self.inputs = inputs
+        self.statics = statics
+        self.cells = cells
+        self.store = store
+        self.anchors = anchors
+        self.combine = combine
+        self.verify = verify
+        self.taps = taps_of(plan)
+        self.sources = tuple(t for t in self.taps if t.stream is not None)
+        self.schemas = {s.id: ddl((Column(REPORT, "string"), *s.output)) for s in plan.stages}
+        self.arrow = {id: bytes(compat.arrow_schema(schema).serialize()) for id, schema in self.schemas.items()}
+        self.wire = {s.id: self._wire(s) for s in plan.stages}
+        self.uses = {s.id: sum(t.branch.stage == s.id for t in self.taps) for s in plan.stages}
+        self._owner: tuple[tuple[int, ...], SparkColumn] | None = None
+
+    def _wire(self, stage: Stage) -> bytes:
+        slots = wire_slots([t for t in self.taps if t.stage == stage.id])
+        columns = (Column("_port", "int"), Column("_cell", "int"), Column("_t", "bigint"), *slots)
+        return bytes(compat.arrow_schema(ddl(columns)).serialize())
+
+    # -- the whole ---------------------------------------------------------------------------------------------
+
+    def build(self, df: DataFrame, given: Inputs, rows_before: Mapping[str, int]) -> Built:
+        compat.ready(df)
+        built = Built(df)
+        if any(t.stage for t in self.sources):
+            built.streams = Observation()
+            df = df.observe(built.streams, *self.metrics(given))
+        done: dict[str, DataFrame] = {}
+        for stage in self.plan.stages:
+            done[stage.id] = self.run_stage(df, done, stage, given, built, rows_before.get(stage.id, 0))
+        built.output = Observation()
+        built.rows = self.finish(df, done).observe(built.output, F.count(F.lit(1)).alias("rows"))
+        return built
+
+    def metrics(self, given: Inputs) -> list[SparkColumn]:
+        """Per stream: rows, late rows, newest event time. A stream used twice is counted at its first tap."""
+        late = f"_t IS NULL OR _t < {self.watermarks(given)}"
+        found = []
+        for name, tap in self.first_taps().items():
+            mine = f"_port = {tap.id}"
+            found += [
+                F.expr(f"count_if({mine})").alias(f"rows_{name}"),
+                F.expr(f"count_if({mine} AND _keep AND ({late}))").alias(f"late_{name}"),
+                F.expr(f"max(CASE WHEN {mine} THEN _t END)").alias(f"time_{name}"),
+            ]
+        return found
+
+    def first_taps(self) -> dict[str, Tap]:
+        """The tap at which a stream is counted: one that leads to a stage if there is one."""
+        first: dict[str, Tap] = {}
+        for tap in sorted(self.sources, key=lambda t: t.stage is None):
+            first.setdefault(tap.stream or "", tap)
+        return first
+
+    def watermarks(self, given: Inputs) -> str:
+        value = NEVER if given.watermark is None else given.watermark
+        return f"element_at(array({', '.join([f'{value}L'] * len(self.sources))}), _port + 1)"
+
+    # -- one stage ---------------------------------------------------------------------------------------------
+
+    def run_stage(
+        self, df: DataFrame, done: Mapping[str, DataFrame], stage: Stage, given: Inputs, built: Built, rows_before: int
+    ) -> DataFrame:
+        taps = [t for t in self.taps if t.stage == stage.id]
+        slots = wire_slots(taps)
+        rows = self.arriving(df, done, stage, taps, slots, given)
+        if not stage.merged:
+            rows = self.exchange(rows, given)
+            if stage.combine and self.worthwhile(rows_before):
+                rows = self.combined(rows, stage, taps[0])
+            rows = rows.drop("_site")
+        rows = rows.mapInArrow(SiteTask(self.ticket(stage, taps, given)), self.schemas[stage.id])
+        built.stages[stage.id] = Observation()
+        rows = rows.observe(built.stages[stage.id], F.collect_list(REPORT).alias("reports"))
+        rows = rows.where(F.col(REPORT).isNull())
+        rows = apply(rows, stage.after, self.statics)
+        if self.uses[stage.id] > 1:
+            rows = rows.persist()
+            built.persisted.append(rows)
+        return rows
+
+    def arriving(
+        self, df: DataFrame, done: Mapping[str, DataFrame], stage: Stage, taps: Sequence[Tap],
+        slots: Sequence[Column], given: Inputs,
+    ) -> DataFrame:  # fmt: skip
+        """All rows for a stage: from the streams (late ones dropped) and from earlier stages."""
+        parts: list[DataFrame] = []
+        sources = [t for t in taps if t.stream is not None]
+        names = [s.name for s in slots]
+        if sources:
+            some = df
+            if len(sources) < len(self.sources):
+                some = some.where(F.col("_port").isin([t.id for t in sources]))
+            some = some.where(F.expr(f"_keep AND _t >= {self.watermarks(given)}"))
+            have = {s.name for t in self.sources for s in t.slots}
+            cut = cut_to_pane(F.col("_t"), sources[0].port) if stage.kind == "aggregate" else F.col("_t")
+            rest = [
+                F.col(s.name) if s.name in have else F.lit(None).cast(s.type).alias(s.name) for s in slots
+            ]
+            parts.append(some.select("_port", "_cell", cut.alias("_t"), *rest))
+        for tap in taps:
+            if tap.branch.stage is None or tap.port is None:
+                continue
+            port = tap.port
+            part = apply(done[tap.branch.stage], tap.branch.steps, self.statics)
+            time = F.expr(micros(port.event_time, port.time_type))
+            own = [F.expr(i.text).alias(s.name) for i, s in zip(tap.items, tap.slots, strict=True)]
+            part = part.select(
+                F.lit(tap.id).alias("_port"), cell(port.hash, self.cells).alias("_cell"),
+                cut_to_pane(time.cast("bigint"), port).alias("_t"), *own,
+            )  # fmt: skip
+            parts.append(widened(part, tap.slots, slots, ("_port", "_cell", "_t")).select("_port", "_cell", "_t", *names))
+        rows = parts[0]
+        for part in parts[1:]:
+            rows = rows.unionAll(part)
+        return rows
+
+    def exchange(self, rows: DataFrame, given: Inputs) -> DataFrame:
+        if self._owner is None or self._owner[0] != given.owner:
+            self._owner = (given.owner, F.expr(f"element_at(array({', '.join(map(str, given.owner))}), _cell + 1)"))
+        rows = rows.withColumn("_site", self._owner[1])
+        return self.anchors.anchored(rows.repartitionById(given.sites, F.col("_site")), given.sites)
+
+    def worthwhile(self, rows_before: int) -> bool:
+        return self.combine == "always" or (self.combine == "auto" and rows_before >= 20_000)
+
+    def combined(self, rows: DataFrame, stage: Stage, tap: Tap) -> DataFrame:
+        """Pre-aggregate in Spark at the site, before rows become Arrow; the exchange by _site serves both."""
+        slot = {c.name: s.name for c, s in zip(tap.port.columns if tap.port else (), tap.slots, strict=True)}
+        partial = {i.column for i in stage.combine}
+        keys = [s for c, s in slot.items() if c not in partial]
+        renamed = rows.select("_site", "_port", "_cell", "_t", *[F.col(s).alias(c) for c, s in slot.items()])
+        groups = ["_site", "_port", "_cell", "_t", *[c for c, s in slot.items() if s in keys]]
+        result = renamed.groupBy(*groups).agg(*[F.expr(i.text).alias(i.column) for i in stage.combine])
+        return result.select("_port", "_cell", "_t", *[F.col(c).alias(s) for c, s in slot.items()])
+
+    def ticket(self, stage: Stage, taps: Sequence[Tap], given: Inputs) -> Ticket:
+        ports = []
+        watermark = None if given.watermark is None else given.watermark - stage.lag
+        for index, port in enumerate(stage.ports):
+            mine = [t for t in taps if t.port is port]
+            ports.append(
+                PortTicket(
+                    tuple(t.id for t in mine),
+                    tuple((s.name, c.name) for s, c in zip(mine[0].slots, port.columns, strict=True)),
+                    None if given.watermark is None else given.watermark - port.horizon,
+                    tuple(given.state.get(f"{stage.id}/{index}", ())),
+                )
+            )
+        if stage.kind == "frame":  # rows already released, which later ones still look back at
+            ports.append(PortTicket((), (), None, tuple(given.state.get(f"{stage.id}/1", ()))))
+        return Ticket(
+            stage.id, given.epoch, stage.spec, self.store, given.owner, tuple(ports), watermark,
+            None if given.closed is None else given.closed - stage.lag, self.wire[stage.id], self.arrow[stage.id],
+            self.verify,
+        )  # fmt: skip
+
+    # -- the end -----------------------------------------------------------------------------------------------
+
+    def finish(self, df: DataFrame, done: Mapping[str, DataFrame]) -> DataFrame:
+        """The output rows under the user's names."""
+        names = [c.name for c in self.plan.columns]
+        parts = []
+        for tap in self.taps:
+            if tap.stage is not None:
+                continue
+            if tap.branch.stage is not None:
+                part = apply(done[tap.branch.stage], tap.branch.steps, self.statics)
+                part = part.select(*[F.col(quoted(n)) for n in names])
+            else:
+                part = df
+                if len(self.sources) > 1:
+                    part = part.where(F.col("_port") == tap.id)
+                part = part.select(*[F.col(s.name).alias(n) for s, n in zip(tap.slots, names, strict=True)])
+            parts.append(part)
+        rows = parts[0]
+        for part in parts[1:]:
+            rows = rows.unionAll(part)
+        return rows
+
+
+def cut_to_pane(time: SparkColumn, port: Port | None) -> SparkColumn:
+    if port is None or port.pane is None:
+        return time
+    size, offset = port.pane
+    return time - F.pmod(time - F.lit(offset), F.lit(size)) if size > 1 else time
+
+
+def ddl(columns: Sequence[Column]) -> StructType:
+    schema: Any = _parse_datatype_string(", ".join(f"{quoted(c.name)} {c.type}" for c in columns))
+    return schema

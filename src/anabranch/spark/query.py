@@ -1,0 +1,170 @@
+"""The handle of a running query; mirrors PySpark's StreamingQuery and adds what is ours.
+
+Spark's own query drives the epochs; a supervisor thread waits for its end, runs the closing epochs of a finite run, and
+settles the outcome. Errors of ours that crossed Spark on their way are given back as they were raised.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from anabranch.errors import AnabranchError, QueryFailed
+from anabranch.settings import Settings
+from anabranch.spark import compat
+from anabranch.spark.failures import as_ours
+from anabranch.spark.runtime import Runtime
+from anabranch.spark.sinks import Sink
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StreamingQuery
+
+    from anabranch.spark.api import Flow
+
+
+class ContinuousQuery:
+    """Made by `writeStream.start()`."""
+
+    def __init__(self, flow: Flow, runtime: Runtime, name: str | None, finite: bool, temporary: str | None) -> None:
+        self.id = runtime.id
+        self.runId = runtime.run_id
+        self.name = name
+        self._flow = flow
+        self._runtime = runtime
+        self._finite = finite
+        self._temporary = temporary
+        self._done = threading.Event()
+        self._stopping = threading.Event()
+        self._error: AnabranchError | None = None
+        self._spark: StreamingQuery | None = None
+
+    @classmethod
+    def start(
+        cls, flow: Flow, sink: Sink, settings: Settings, location: str | None, name: str | None, trigger: dict[str, Any]
+    ) -> ContinuousQuery:
+        session = flow.session
+        compat.check_session(session)
+        temporary = None
+        if location is None:
+            location = temporary = tempfile.mkdtemp(prefix="anabranch-checkpoint-")
+        plan = flow.plan(settings.strategy)
+        finite = bool(trigger.get("availableNow") or trigger.get("once"))
+        runtime = Runtime(session, plan, flow.inputs, flow.statics, settings, sink, location, flow.schema, name)
+        query = cls(flow, runtime, name, finite, temporary)
+        runtime.open()
+        try:
+            writer = runtime.streaming().writeStream.foreachBatch(runtime.on_batch)
+            writer = writer.option("checkpointLocation", f"{location.rstrip('/')}/spark")
+            if trigger:
+                writer = writer.trigger(**trigger)
+            if name:
+                writer = writer.queryName(name)
+            query._spark = writer.start()
+        except BaseException:
+            runtime.close()
+            raise
+        threading.Thread(target=query._supervise, name=f"anabranch-{name or query.id[:8]}", daemon=True).start()
+        if not finite:
+            threading.Thread(target=query._beat, name="anabranch-heartbeat", daemon=True).start()
+        return query
+
+    # -- what Spark's handle has --------------------------------------------------------------------------------
+
+    @property
+    def isActive(self) -> bool:
+        return not self._done.is_set()
+
+    @property
+    def status(self) -> dict[str, Any]:
+        spark = self._spark.status if self._spark is not None and self.isActive else {}
+        return {"message": "Stopped", "isDataAvailable": False, "isTriggerActive": False} | dict(spark)
+
+    @property
+    def recentProgress(self) -> list[dict[str, Any]]:
+        return self._runtime.recent_progress(self._spark)
+
+    @property
+    def lastProgress(self) -> dict[str, Any] | None:
+        recent = self.recentProgress
+        return recent[-1] if recent else None
+
+    def exception(self) -> AnabranchError | None:
+        return self._error
+
+    def awaitTermination(self, timeout: float | None = None) -> bool | None:
+        """Wait for the end; raises what ended the query if that was an error. With a timeout: whether it ended."""
+        ended = self._done.wait(timeout)
+        if self._error is not None:
+            raise self._error
+        return ended if timeout is not None else None
+
+    def processAllAvailable(self) -> None:
+        """Wait until everything that is there has been processed, results that the watermark releases included."""
+        assert self._spark is not None
+        try:
+            self._spark.processAllAvailable()
+        except Exception as error:
+            self._done.wait(30)
+            raise self._error or as_ours(error) from None
+        self._runtime.catch_up()
+
+    def stop(self) -> None:
+        """Stop after the running epoch; everything committed stays."""
+        self._stopping.set()
+        if self._spark is not None:
+            self._spark.stop()
+        self._done.wait(60)
+
+    def explain(self, extended: bool = False) -> None:
+        print(self.plan_text(extended))
+
+    # -- ours ---------------------------------------------------------------------------------------------------
+
+    def plan_text(self, extended: bool = False) -> str:
+        from anabranch.plan.explain import explain
+
+        return explain(self._runtime.plan, self._runtime.assignment(), extended)
+
+    def __repr__(self) -> str:
+        return f"ContinuousQuery({self.name or self.id}, {'active' if self.isActive else 'stopped'})"
+
+    # -- threads ------------------------------------------------------------------------------------------------
+
+    def _supervise(self) -> None:
+        assert self._spark is not None
+        try:
+            self._spark.awaitTermination()
+            if self._finite and not self._stopping.is_set():
+                self._runtime.finish()
+        except Exception as error:
+            self._error = self._runtime.error or as_ours(error)
+        finally:
+            if self._error is None and self._runtime.error is not None and not self._stopping.is_set():
+                self._error = self._runtime.error
+            self._runtime.close()
+            if self._temporary:
+                shutil.rmtree(self._temporary, ignore_errors=True)
+            self._done.set()
+
+    def _beat(self) -> None:
+        while not self._done.wait(self._runtime.settings.heartbeat_us / 1e6):
+            if self._stopping.is_set():
+                return
+            try:
+                self._runtime.tick()
+            except Exception as error:
+                self._runtime.error = self._runtime.error or as_ours(error)
+                if self._spark is not None:
+                    self._spark.stop()
+                self._error = self._runtime.error
+                return
+
+
+def new_id() -> str:
+    return str(uuid.uuid4())
+
+
+__all__ = ["ContinuousQuery", "QueryFailed", "new_id"]

@@ -1,0 +1,352 @@
+"""The life of a running query: epochs one after another, each made real by its manifest.
+
+An epoch comes from Spark (`on_batch`), or is one of our own with no new rows (`tick`, `catch_up`, `finish`): Spark runs
+nothing when no rows arrive, but windows still close. A lock keeps them apart. Order within an epoch: the sink writes,
+the manifest is committed, Spark commits its offsets when we return.
+
+An epoch's number stands for its content, so what an epoch will be is written down (`pending.json`) before it starts: after
+a crash the same epoch is run again, and not another one under its number.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from anabranch.errors import AnabranchError, CheckpointDamaged, QueryFailed
+from anabranch.plan.explain import explain
+from anabranch.plan.physical import Plan
+from anabranch.routing.assignment import Assignment
+from anabranch.settings import Settings
+from anabranch.site.ticket import Report
+from anabranch.spark import compat
+from anabranch.spark.anchors import Anchors
+from anabranch.spark.epoch import Built, EpochBuilder, Inputs
+from anabranch.spark.failures import as_ours
+from anabranch.spark.progress import Phases, ProgressLine, entry
+from anabranch.spark.sinks import Sink
+from anabranch.spark.taps import StreamInput, unified, wire_schema
+from anabranch.state.manifest import Manifest, ManifestLog
+from anabranch.state.meta import open_or_create
+from anabranch.state.segments import Segment
+from anabranch.state.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StreamingQuery
+
+PENDING = "pending.json"
+RECENT = 1000
+
+
+class Runtime:
+    def __init__(
+        self, session: SparkSession, plan: Plan, inputs: Mapping[str, StreamInput], statics: Mapping[str, DataFrame],
+        settings: Settings, sink: Sink, location: str, schema: StructType, name: str | None,
+    ) -> None:  # fmt: skip
+        import uuid
+
+        self.session = session
+        self.plan = plan
+        self.inputs = inputs
+        self.statics = statics
+        self.settings = settings
+        self.sink = sink
+        self.schema = schema
+        self.name = name
+        self.run_id = str(uuid.uuid4())
+        self.id = self.run_id
+        self.error: AnabranchError | None = None
+        self.location = location
+        self.sites = settings.sites or compat.slots(session)
+        self.store = Store.open(settings.state_location or f"{location.rstrip('/')}/anabranch")
+        self.log = ManifestLog(self.store)
+        self.anchors = Anchors(session)
+        self.builder = EpochBuilder(
+            plan, inputs, statics, settings.cells, self.store.uri, self.anchors, settings.combine, settings.verify
+        )
+        self.line = ProgressLine(settings.progress)
+        self.manifest: Manifest
+        self._lock = threading.RLock()
+        self._closed = False
+        self._replaying: int | None = None  # the batch that an interrupted epoch belongs to
+        self._own_session: SparkSession | None = None
+        self._recent: deque[dict[str, Any]] = deque(maxlen=RECENT)
+        self._rows_before: dict[str, int] = {}
+        self._stateful = tuple(sorted({t.stream or "" for t in self.builder.sources if t.stage is not None}))
+        self._waits = any(s.kind != "join" for s in plan.stages)
+
+    # -- begin and end -----------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Find out where the query stands; nothing is written before everything has been checked."""
+        fingerprint = self.plan.fingerprint()
+        meta = open_or_create(self.store, fingerprint, explain(self.plan), self.settings.cells)
+        self.id = f"{meta.fingerprint[:8]}-{meta.created}".replace(":", "").replace("+", "-")
+        found = self.log.latest()
+        self.log.sweep()
+        if found is None:
+            first = Assignment.initial(self.settings.cells, self.sites)
+            found = Manifest(-1, -1, fingerprint, self.sites, first.to_json())
+        assignment = Assignment.from_json(found.assignment).resized(self.sites)
+        self.manifest = replace(found, sites=self.sites, assignment=assignment.to_json())
+        self.sink.start(self.session, self.schema, self.manifest.epoch + 1)
+        self._take_up()
+
+    def _take_up(self) -> None:
+        """An epoch that was under way when the process died is the one to come next."""
+        try:
+            pending = json.loads(self.store.read(PENDING))
+        except FileNotFoundError:
+            return
+        except ValueError as error:
+            raise CheckpointDamaged("the note on the pending epoch is not readable", where=f"{PENDING}: {error}") from None
+        if pending["epoch"] != self.manifest.epoch + 1:
+            return
+        if pending["kind"] == "batch":
+            self._replaying = pending["batch"]
+        else:
+            self.own_epoch(pending["kind"])
+
+    def streaming(self) -> DataFrame:
+        return unified(self.builder.taps, self.inputs, self.statics, self.settings.cells)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self.line.close()
+            self.anchors.release()
+            self.sink.stop()
+
+    # -- where epochs come from --------------------------------------------------------------------------------
+
+    def on_batch(self, df: DataFrame, batch: int) -> None:
+        """Spark's next micro-batch. One that is in the manifest already was committed before Spark could note it."""
+        with self._lock:
+            if batch > self.manifest.batch:
+                try:
+                    self.run_epoch(df, "batch", batch)
+                except Exception as error:
+                    self.error = as_ours(error)
+                    raise
+            if self._replaying is not None and batch >= self._replaying:
+                self._replaying = None
+
+    def own_epoch(self, kind: str) -> None:
+        """An epoch without new rows: `tick`, or `flush` (as if all input had ended)."""
+        if self._own_session is None:
+            self._own_session = compat.plain_session(self.session)
+        columns = [F.lit(None).cast(type).alias(name) for name, type in wire_schema(self.builder.taps).items()]
+        nothing = self._own_session.range(1).where("id < 0").select(*columns)
+        self.run_epoch(nothing, kind, self.manifest.batch)
+
+    def tick(self) -> None:
+        """Release what the watermark allows, if nothing else will; let silent streams no longer hold it."""
+        if not self._lock.acquire(blocking=False):
+            return  # an epoch is running
+        try:
+            if self._closed or self._replaying is not None or self.manifest.epoch < 0:
+                return
+            if self.waiting() or self._idle_would_release():
+                self.own_epoch("tick")
+        finally:
+            self._lock.release()
+
+    def waiting(self) -> bool:
+        m = self.manifest
+        return self._waits and m.watermark is not None and (m.closed is None or m.watermark > m.closed)
+
+    def _idle_would_release(self) -> bool:
+        if not self._waits or self.settings.idle_after_us is None:
+            return False
+        mark = self._watermark(self.manifest.streams)
+        return mark is not None and mark > (self.manifest.watermark if self.manifest.watermark is not None else mark - 1)
+
+    def catch_up(self) -> None:
+        """Run what is waiting now."""
+        with self._lock:
+            while not self._closed and self.waiting():
+                self.own_epoch("tick")
+
+    def finish(self) -> None:
+        """The end of a finite run."""
+        self.catch_up()
+        if self.settings.flush_at_end and self.manifest.epoch >= 0 and self._waits:
+            with self._lock:
+                self.own_epoch("flush")
+
+    # -- one epoch ---------------------------------------------------------------------------------------------
+
+    def run_epoch(self, df: DataFrame, kind: str, batch: int) -> None:
+        begin = time.perf_counter()
+        before = self.manifest
+        epoch = before.epoch + 1
+        self.store.write(PENDING, json.dumps({"epoch": epoch, "kind": kind, "batch": batch}).encode())
+        given = self._given(kind)
+        built = self.builder.build(df, given, self._rows_before)
+        planned = time.perf_counter()
+        try:
+            self._write(built, epoch)
+            ran = time.perf_counter()
+            self.manifest = self._after(built, given, kind, batch)
+        finally:
+            built.release()
+        self.log.commit(self.manifest)
+        self.log.retain()
+        end = time.perf_counter()
+        phases = Phases((planned - begin) * 1e3, (ran - planned) * 1e3, (end - ran) * 1e3, (end - begin) * 1e3)
+        self._tell(built, given, kind, batch, phases)
+
+    def _given(self, kind: str) -> Inputs:
+        m = self.manifest
+        assignment = Assignment.from_json(m.assignment)
+        watermark = self._flushed() if kind == "flush" else m.watermark
+        state = {port: tuple(m.segments(port)) for port in m.state}
+        return Inputs(m.epoch + 1, watermark, m.closed, assignment.owner, assignment.sites, state)
+
+    def _flushed(self) -> int | None:
+        """A watermark past everything that the input so far can still give."""
+        times = [s["time"] for s in self.manifest.streams.values() if s["time"] is not None]
+        if not times:
+            return self.manifest.watermark
+        end = max(times) + self.plan.extent + 1
+        return end if self.manifest.watermark is None else max(end, self.manifest.watermark)
+
+    def _write(self, built: Built, epoch: int) -> None:
+        if self.sink.reads_often:
+            rows = built.rows.persist()
+            built.persisted.append(rows)
+            rows.write.format("noop").mode("overwrite").save()
+            self.sink.write(rows, epoch)
+        else:
+            self.sink.write(built.rows, epoch)
+
+    def _after(self, built: Built, given: Inputs, kind: str, batch: int) -> Manifest:
+        """The manifest that the epoch's reports add up to."""
+        reports = built.reports()
+        expected = {(s.id, site) for s in self.plan.stages for site in range(given.sites)}
+        missing = expected - {(r.stage, r.site) for r in reports}
+        if missing:
+            raise QueryFailed(
+                f"{len(missing)} sites did not report, so the epoch's state is not known",
+                where=f"epoch {given.epoch}, e.g. site {min(missing)[1]} of {min(missing)[0]}",
+                fix="start the query again from its checkpoint",
+            )
+        streams = self._streams(built)
+        watermark = given.watermark if kind == "flush" else self._watermark(streams)
+        if given.watermark is not None:
+            watermark = given.watermark if watermark is None else max(watermark, given.watermark)
+        return replace(
+            self.manifest,
+            epoch=given.epoch,
+            batch=batch,
+            watermark=watermark,
+            closed=given.watermark if given.watermark is not None else self.manifest.closed,
+            streams=streams,
+            state=next_state(given, reports),
+        )
+
+    def _streams(self, built: Built) -> dict[str, dict[str, Any]]:
+        now = time.time()
+        known = self.manifest.streams
+        seen: Mapping[str, Any] = built.streams.get if built.streams is not None else {}
+        streams = {}
+        for name in self.plan.streams:
+            old = known.get(name, {"time": None, "active": now})
+            rows = int(seen.get(f"rows_{name}") or 0)
+            newest = seen.get(f"time_{name}")
+            times = [t for t in (old["time"], newest) if t is not None]
+            streams[name] = {"time": max(times, default=None), "active": now if rows else old["active"]}
+        return streams
+
+    def _watermark(self, streams: Mapping[str, Mapping[str, Any]]) -> int | None:
+        """The least over the streams that are not idle; unknown while one of them has not been seen."""
+        marks = []
+        for name in self._stateful:
+            stream = streams[name]
+            if self.idle(stream):
+                continue
+            if stream["time"] is None:
+                return None
+            marks.append(stream["time"] - self.inputs[name].delay_us)
+        return min(marks, default=None)
+
+    def idle(self, stream: Mapping[str, Any]) -> bool:
+        after = self.settings.idle_after_us
+        return after is not None and time.time() - stream["active"] > after / 1e6
+
+    # -- telling -----------------------------------------------------------------------------------------------
+
+    def assignment(self) -> Assignment:
+        return Assignment.from_json(self.manifest.assignment)
+
+    def _tell(self, built: Built, given: Inputs, kind: str, batch: int, phases: Phases) -> None:
+        seen: Mapping[str, Any] = built.streams.get if built.streams is not None else {}
+        streams = {
+            name: {
+                "rows": int(seen.get(f"rows_{name}") or 0),
+                "late": int(seen.get(f"late_{name}") or 0),
+                "time": self.manifest.streams[name]["time"],
+                "idle": self.idle(self.manifest.streams[name]),
+            }
+            for name in self.plan.streams
+        }
+        reports = built.reports()
+        self._rows_before = {s.id: sum(sum(r.rows_in) for r in reports if r.stage == s.id) for s in self.plan.stages}
+        output = built.output.get["rows"] if built.output is not None else 0
+        progress = entry(
+            id=self.id, run_id=self.run_id, name=self.name, epoch=given.epoch, batch=batch, kind=kind, phases=phases,
+            streams=streams, rows_out=int(output), watermark=given.watermark, next_watermark=self.manifest.watermark,
+            reports=reports, state={port: self.manifest.segments(port) for port in self.manifest.state},
+            sites=given.sites, assignment=self.assignment().version, sink=self.sink.describe(),
+        )  # fmt: skip
+        self._recent.append(progress)
+        self.line.show(progress)
+
+    def recent_progress(self, spark: StreamingQuery | None) -> list[dict[str, Any]]:
+        """Ours, with the time that Spark spent around each batch once it tells."""
+        told: dict[int, Any] = {}
+        if spark is not None:
+            try:
+                told = {p["batchId"]: p for p in map(as_dict, spark.recentProgress)}
+            except Exception:
+                told = {}
+        found = []
+        for progress in list(self._recent):
+            theirs = told.get(progress["batchId"]) if progress["kind"] == "batch" else None
+            if theirs:
+                durations = dict(theirs["durationMs"])
+                progress = progress | {"durationMs": progress["durationMs"] | durations}
+            found.append(progress)
+        return found
+
+
+def as_dict(progress: Any) -> dict[str, Any]:
+    return dict(json.loads(progress.json))
+
+
+def next_state(given: Inputs, reports: list[Report]) -> dict[str, list[dict[str, Any]]]:
+    """Live segments after the epoch: what was, without what sites dropped for their cells, with what they wrote."""
+    cells: dict[int, list[int]] = {}
+    for cell, site in enumerate(given.owner):
+        cells.setdefault(site, []).append(cell)
+    state: dict[str, list[Segment]] = {port: list(segments) for port, segments in given.state.items()}
+    gone: dict[str, list[int]] = {}
+    for report in reports:
+        for path in report.dropped:
+            gone.setdefault(path, []).extend(cells.get(report.site, ()))
+        for port, data in report.written:
+            state.setdefault(f"{report.stage}/{port}", []).append(Segment.from_json(data))
+    result = {}
+    for port, segments in state.items():
+        kept = [rest for s in segments if (rest := s.without(gone[s.path]) if s.path in gone else s) is not None]
+        result[port] = [s.to_json() for s in kept]
+    return result

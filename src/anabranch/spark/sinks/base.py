@@ -1,0 +1,32 @@
+"""What the runtime expects of a sink."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+
+class Sink(ABC):
+    """Writes each epoch once.
+
+    An epoch's number stands for its content: after a crash the same number comes again with the same rows (as a
+    multiset), and writing it again must have no effect.
+    """
+
+    name: ClassVar[str]
+    reads_often: ClassVar[bool] = False  # whether `write` may run several actions: the rows are persisted before
+
+    def start(self, session: SparkSession, schema: StructType, first_epoch: int) -> None:
+        """Check everything that can be checked before the first epoch; raise SinkError. `first_epoch` comes next."""
+
+    @abstractmethod
+    def write(self, rows: DataFrame, epoch: int) -> None: ...
+
+    def stop(self) -> None:
+        """The query has ended."""
+
+    def describe(self) -> str:
+        return self.name

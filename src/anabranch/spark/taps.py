@@ -1,0 +1,175 @@
+"""The streaming side: every stream's rows, prepared by Catalyst and unified into one streaming DataFrame.
+
+A *tap* is one use of a stream: a branch of a stage's port, or of the output. All taps are one union with one schema, so a
+query is one Spark query with one offset log and one atomic epoch over all sources. Columns of different taps share
+*slots* by type, which keeps rows narrow and flat.
+
+Wire schema: `_port` (the tap), `_t` (event time, microseconds, NULL if it has none), `_keep`, `_cell`, then the slots.
+A row that a filter has removed still travels as far as the foreachBatch with `_keep` false, because the watermark counts
+every row of its stream; nothing of it but its time is evaluated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha1
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from anabranch.plan.physical import Branch, Column, Filter, Lookup, Plan, Port, Project, Step
+from anabranch.plan.types import micros, quoted
+from anabranch.query.operators import Item
+from anabranch.routing.cells import cell_expression
+from anabranch.spark.typer import look_up
+
+TYPES = {"_port": "int", "_t": "bigint", "_keep": "boolean", "_cell": "int"}
+
+
+@dataclass(frozen=True)
+class StreamInput:
+    """A stream as `ab.stream` made it."""
+
+    name: str
+    df: DataFrame
+    event_time: str | None
+    event_type: str
+    delay_us: int
+
+
+@dataclass(frozen=True)
+class Tap:
+    id: int
+    branch: Branch
+    port: Port | None  # None: straight to the output
+    stage: str | None
+    items: tuple[Item, ...]  # how the slots are computed
+    slots: tuple[Column, ...]
+
+    @property
+    def stream(self) -> str | None:
+        return self.branch.stream
+
+
+def slots_for(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """Slot names: the n-th column of a type has the same slot everywhere."""
+    seen: Counter[str] = Counter()
+    slots = []
+    for column in columns:
+        slots.append(Column(f"s{sha1(column.type.encode()).hexdigest()[:6]}_{seen[column.type]}", column.type))
+        seen[column.type] += 1
+    return tuple(slots)
+
+
+def taps_of(plan: Plan) -> tuple[Tap, ...]:
+    """Every branch of the plan; those of streams come first, so that their ids do not depend on the rest."""
+    uses: list[tuple[Branch, Port | None, str | None, tuple[Column, ...], tuple[Item, ...]]] = []
+    for stage in plan.stages:
+        for port in stage.ports:
+            uses += [(b, port, stage.id, port.columns, port.items) for b in port.branches]
+    direct = tuple(Item(quoted(c.name), c.name) for c in plan.columns)
+    uses += [(b, None, None, plan.columns, direct) for b in plan.output]
+    uses.sort(key=lambda use: use[0].stream is None)
+    return tuple(
+        Tap(i, branch, port, stage, items, slots_for(columns))
+        for i, (branch, port, stage, columns, items) in enumerate(uses)
+    )
+
+
+def apply(
+    df: DataFrame, steps: Sequence[Step], statics: Mapping[str, DataFrame], carried: Sequence[str] = ()
+) -> DataFrame:
+    """The stateless steps after a stage."""
+    for step in steps:
+        if isinstance(step, Project):
+            df = df.select(*carried, *[F.expr(i.text).alias(i.column) for i in step.items])
+        elif isinstance(step, Filter):
+            df = df.where(F.expr(step.condition))
+        else:
+            df = look_up(df, statics[step.static], step.how, step.condition, {i.column: i.text for i in step.renames})
+    return df
+
+
+def apply_keeping(df: DataFrame, steps: Sequence[Step], statics: Mapping[str, DataFrame]) -> DataFrame:
+    """The same where a removed row stays as a tick (`_keep` false)."""
+    for step in steps:
+        if isinstance(step, Project):
+            items = [F.expr(f"CASE WHEN _keep THEN ({i.text}) END").alias(i.column) for i in step.items]
+            df = df.select("_t", "_keep", *items)
+        elif isinstance(step, Filter):
+            df = df.withColumn("_keep", F.expr(f"CASE WHEN _keep THEN coalesce(({step.condition}), false) ELSE false END"))
+        else:
+            side = statics[step.static].withColumn("_found", F.lit(True))
+            renames = {i.column: i.text for i in step.renames} | {"_found": "_found"}
+            condition = f"_keep AND ({step.condition or 'true'})"
+            df = look_up(df, side, "left", condition, renames)
+            if step.how == "inner":
+                df = df.withColumn("_keep", F.expr("_keep AND _found IS NOT NULL"))
+            df = df.drop("_found")
+    return df
+
+
+def drops(steps: Sequence[Step]) -> bool:
+    return any(isinstance(s, Filter) or (isinstance(s, Lookup) and s.how == "inner") for s in steps)
+
+
+def cell(hash: Sequence[str], cells: int) -> SparkColumn:
+    """The partition group of a row: the top bits of its key's hash."""
+    return F.expr(cell_expression(f"xxhash64({', '.join(hash)})", cells if hash else 1))
+
+
+def prepared(tap: Tap, source: StreamInput, statics: Mapping[str, DataFrame], cells: int) -> DataFrame:
+    """One tap in the wire schema, its own slots only."""
+    df = source.df
+    time = F.expr(micros(quoted(source.event_time), source.event_type)) if source.event_time else F.lit(None)
+    df = df.withColumn("_t", time.cast("bigint")).withColumn("_keep", F.lit(True))
+    keeping = drops(tap.branch.steps) and tap.port is not None
+    if keeping:
+        df = apply_keeping(df, tap.branch.steps, statics)
+    else:
+        df = apply(df, tap.branch.steps, statics, ("_t", "_keep"))
+    hash = tap.port.hash if tap.port else ()
+    guard = "CASE WHEN _keep THEN ({}) END" if keeping else "{}"
+    place = cell(hash, cells)
+    if keeping and hash:
+        place = F.when(F.col("_keep"), place).otherwise(F.lit(0))
+    return df.select(
+        F.lit(tap.id).alias("_port"),
+        "_t",
+        "_keep",
+        place.alias("_cell"),
+        *[F.expr(guard.format(i.text)).alias(s.name) for i, s in zip(tap.items, tap.slots, strict=True)],
+    )
+
+
+def wire_slots(taps: Sequence[Tap]) -> tuple[Column, ...]:
+    return tuple(sorted({s for t in taps for s in t.slots}, key=lambda s: s.name))
+
+
+def widened(df: DataFrame, own: Sequence[Column], slots: Sequence[Column], first: Sequence[str]) -> DataFrame:
+    """The same rows with every slot of the wire, NULL where they are not its own."""
+    mine = {s.name for s in own}
+    rest = [F.col(s.name) if s.name in mine else F.lit(None).cast(s.type).alias(s.name) for s in slots]
+    return df.select(*first, *rest)
+
+
+def unified(
+    taps: Sequence[Tap], inputs: Mapping[str, StreamInput], statics: Mapping[str, DataFrame], cells: int
+) -> DataFrame:
+    """All taps of streams as one streaming DataFrame."""
+    sources = [t for t in taps if t.stream is not None]
+    slots = wire_slots(sources)
+    parts = [
+        widened(prepared(t, inputs[t.stream or ""], statics, cells), t.slots, slots, tuple(TYPES)) for t in sources
+    ]
+    df = parts[0]
+    for part in parts[1:]:
+        df = df.unionAll(part)
+    return df
+
+
+def wire_schema(taps: Sequence[Tap]) -> dict[str, str]:
+    return TYPES | {s.name: s.type for s in wire_slots([t for t in taps if t.stream is not None])}

@@ -1,0 +1,23 @@
+"""What runs in Spark's Python workers: one site of one stage. Sent by reference; the ticket is its only state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from anabranch.site.stage import run_site
+from anabranch.site.ticket import Ticket
+
+
+class SiteTask:
+    """The function given to `mapInArrow`; a task's partition is its site."""
+
+    def __init__(self, ticket: Ticket) -> None:
+        self.ticket = ticket
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        yield from run_site(self.ticket, context.partitionId(), batches)
