@@ -139,8 +139,10 @@ def spawn(
             outcome = Outcome(**(said | {"epochs": [Epoch(**e) for e in said["epochs"]]}))
         else:
             outcome = Outcome(error=f"ended with code {process.returncode} and no result")
-        if options.verbose or outcome.error:
-            print(log.read_text()[-4000:], file=sys.stderr)
+        if options.verbose:
+            print(log.read_text(), file=sys.stderr)
+        elif outcome.error:
+            print(f"{outcome.error}\n--verbose shows what the engine printed", file=sys.stderr)
     return outcome, sampler, took
 
 

@@ -61,13 +61,14 @@ class Workload:
     epoch_seconds: float  # event time that one epoch covers
     epochs: int
     quick_epochs: int
-    sql: str  # Spark SQL over the stream names; Spark and Anabranch both run this text
+    sql: str  # Spark SQL over the stream names, for Anabranch and, as a rule, Spark
     duckdb_sql: str
     output: tuple[tuple[str, Kind], ...]
     warmup: int = 0  # epochs left out of the figures; at least a fifth is
     check_epochs: int = 6  # epochs whose answers are compared
     decided: str = "true"  # which output rows are final before the last epoch, over `output`; {cut} is a time in us
     spark: bool = True  # whether Spark's own streaming can run the query
+    spark_sql: str = ""  # the same query as Spark's own streaming needs it, where it refuses `sql`
     mode: Mode = "drain"
     variants: tuple[tuple[str, str], ...] = field(default=())  # fixed_cost: label and SQL
 

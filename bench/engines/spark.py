@@ -26,7 +26,7 @@ def run(job: Job) -> Outcome:
     workload = job.load()
     for name, df in streams(spark, workload, job).items():
         df.withWatermark("ts", "0 seconds").createOrReplaceTempView(name)
-    return drain(spark.sql(workload.sql).writeStream, job, spark)
+    return drain(spark.sql(workload.spark_sql or workload.sql).writeStream, job, spark)
 
 
 def session(job: Job) -> SparkSession:

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 property_test = settings(
-    max_examples=int(os.environ.get("ANABRANCH_EXAMPLES", "25")),
+    max_examples=int(os.environ.get("ANABRANCH_EXAMPLES", "20")),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -193,6 +193,13 @@ def test_keys_of_null_and_nan_are_one_group_each() -> None:
     assert sorted(result["c"].to_pylist()) == [1, 2, 2]
 
 
+def test_distinct_values_are_told_apart_by_group() -> None:
+    columns = {"k": [0, 1, 1, 2, 2, 2], "v": [1, 0, 1, 2, 1, 0]}
+    calls = [AggregateCall("count_distinct", ("v",), "n"), AggregateCall("sum_distinct", ("v",), "s")]
+    rows = one(calls, columns, ("k",)).sort_by("k").to_pylist()
+    assert [(r["n"], r["s"]) for r in rows] == [(1, 1), (2, 1), (3, 3)]
+
+
 def test_a_pane_exactly_on_the_end_of_a_window_is_not_in_it() -> None:
     spec = AggregateSpec((), window((4, 4, 4), offset=1), (AggregateCall("count", ("n",), "c"),))
     table = pa.table({"n": [1, 1, 1], "_t": [1, 5, -3]})

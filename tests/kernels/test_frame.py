@@ -109,3 +109,11 @@ def test_a_frame_that_ends_before_it_begins_is_empty() -> None:
 
 def test_a_long_frame_over_short_groups_costs_no_more_than_the_groups() -> None:
     assert single(FrameCall("max", ("v",), 10**9, 0, "m"), [3, 1, 2], pa.int64()) == [3, 3, 3]
+
+
+def test_only_the_context_of_released_keys_is_relevant_and_only_its_end() -> None:
+    context = pa.table({"k": [1, None, 2, None, None, 1], "_t": [0, 1, 2, 3, 4, 5]})
+    released = pa.table({"k": pa.array([None, 3], pa.int64()), "_t": [9, 9]})
+    spec = FrameSpec(("k",), (), ("k",), (FrameCall("count", (), 2, 0, "n"),), ("k",))
+    some = relevant(spec, [context.slice(0, 2), context.slice(2)], released)
+    assert some.to_pylist() == [{"k": None, "_t": 3}, {"k": None, "_t": 4}]

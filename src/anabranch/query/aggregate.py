@@ -56,7 +56,9 @@ class _Build:
         return column
 
 
-def aggregate(relation: Relation, group: Sequence[str | WindowSpec], items: Sequence[str], having: str | None) -> Relation:
+def aggregate(
+    relation: Relation, group: Sequence[str | WindowSpec], items: Sequence[str], having: str | None
+) -> Relation:
     """SELECT items FROM relation GROUP BY group HAVING having."""
     expanded = _expand(relation.scope, items)
     for item in expanded:
@@ -82,7 +84,8 @@ def aggregate(relation: Relation, group: Sequence[str | WindowSpec], items: Sequ
     if having is not None:
         parts = [_rewrite(build, part, None, first=lateral(earlier)) for part in conjuncts(having)]
         condition = conjoin(parts)
-    result, result_scope = _finish(operator, build, window, marks)
+    aggregated, result_scope = _finish(operator, build, window, marks)
+    result: Operator = aggregated
     if condition is not None:
         result = Where(result.fields, result, condition)
     outputs = [Output(text, item.name) for text, item in zip(texts, expanded, strict=True)]
@@ -100,7 +103,9 @@ def _refuse_over(text: str) -> None:
     for call in calls.find(text):
         if call.over is not None:
             raise UnsupportedQuery(
-                "OVER (…) and GROUP BY in one SELECT", where=call.text, fix="aggregate in a subquery in FROM, and use OVER on top"
+                "OVER (…) and GROUP BY in one SELECT",
+                where=call.text,
+                fix="aggregate in a subquery in FROM, and use OVER on top",
             )
 
 
@@ -154,9 +159,7 @@ def _expression(scope: Scope, text: str, items: Sequence[SelectItem]) -> str:
     return text
 
 
-def _time(
-    operator: Operator, scope: Scope, groups: _Group
-) -> tuple[Operator, Scope, str, tuple[int, int], Window]:
+def _time(operator: Operator, scope: Scope, groups: _Group) -> tuple[Operator, Scope, str, tuple[int, int], Window]:
     """The physical event time, and the lags of a group's start and end. Adds a column where the time is derived."""
     if groups.window is not None:
         text, size = groups.window.time, groups.window.size
@@ -253,7 +256,9 @@ def _rewrite(
             for inner in calls.find(text[call.start : call.end])[1:]:
                 if functions.is_aggregate(inner.name):
                     raise UnsupportedQuery(
-                        "an aggregate inside an aggregate", where=call.text, fix="compute the inner one in a subquery in FROM"
+                        "an aggregate inside an aggregate",
+                        where=call.text,
+                        fix="compute the inner one in a subquery in FROM",
                     )
             whole = len(text.strip()) == call.end - call.start
             changes.append((call.start, call.end, quote(_call(build, call, alias if whole else None))))
@@ -313,9 +318,7 @@ def _key_expressions(build: _Build, text: str, done: Sequence[tuple[int, int, st
     if not expressions:
         return []
     known = {f.name.lower() for f in build.scope.fields}
-    pieces = [
-        p for p in _pieces(build.scope, text, known) if not any(start <= p[1] < end for start, end, _ in done)
-    ]
+    pieces = [p for p in _pieces(build.scope, text, known) if not any(start <= p[1] < end for start, end, _ in done)]
     changes: list[tuple[int, int, str]] = []
     for wanted, column in sorted(expressions, key=lambda e: -len(e[0])):
         size = len(wanted)

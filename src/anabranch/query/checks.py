@@ -13,15 +13,11 @@ from .tokens import STRING, after_dot, tokenise
 
 _BEFORE = "do it before ab.stream(...), on the DataFrame itself"
 _RANDOM = frozenset(
-    """rand random randn uuid shuffle randstr uniform monotonically_increasing_id spark_partition_id input_file_name
-    input_file_block_start input_file_block_length""".split()
+    ["rand", "random", "randn", "uuid", "shuffle", "randstr", "uniform", "monotonically_increasing_id", "spark_partition_id", "input_file_name", "input_file_block_start", "input_file_block_length"]
 )
-_CLOCK = frozenset(
-    "now current_timestamp current_date curdate current_time localtimestamp unix_timestamp_now".split()
-)
+_CLOCK = frozenset(["now", "current_timestamp", "current_date", "curdate", "current_time", "localtimestamp", "unix_timestamp_now"])
 _GENERATORS = frozenset(
-    """explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple variant_explode
-    variant_explode_outer""".split()
+    ["explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple", "variant_explode", "variant_explode_outer"]
 )
 RANKING = {
     "row_number": "count(*) over the last n rows",
@@ -50,7 +46,9 @@ def check(text: str, place: str, *, aggregates: bool = False, over: bool = False
         bare_clock = token.key in ("CURRENT_TIMESTAMP", "CURRENT_DATE", "LOCALTIMESTAMP", "CURRENT_TIME")
         if bare_clock and not after_dot(tokens, i) and not (i + 1 < len(tokens) and tokens[i + 1].kind == STRING):
             _clock(token.text, text)
-        if token.key == "?" or (token.key == ":" and (i == 0 or not tokens[i - 1].is_name and tokens[i - 1].key != "]")):
+        if token.key == "?" or (
+            token.key == ":" and (i == 0 or (not tokens[i - 1].is_name and tokens[i - 1].key != "]"))
+        ):
             raise UnsupportedQuery("parameter markers are not supported", where=text, fix="put the value into the text")
     for call in calls.find(text):
         if call.name in _RANDOM:
@@ -65,14 +63,20 @@ def check(text: str, place: str, *, aggregates: bool = False, over: bool = False
             raise UnsupportedQuery(f"{call.name}() makes several rows of one, in {place}", where=text, fix=_BEFORE)
         if call.name == "session_window":
             raise UnsupportedQuery(
-                "session_window is not supported", where=text, fix="use window(ts, size[, slide]), or a frame with lag(ts)"
+                "session_window is not supported",
+                where=text,
+                fix="use window(ts, size[, slide]), or a frame with lag(ts)",
             )
         if call.over is not None and not over:
             raise UnsupportedQuery(
-                f"OVER (…) is not supported in {place}", where=call.text, fix="compute it in a subquery in FROM and use its column"
+                f"OVER (…) is not supported in {place}",
+                where=call.text,
+                fix="compute it in a subquery in FROM and use its column",
             )
         if call.over is None and call.name in RANKING | {"lag": ""}:
-            raise UnsupportedQuery(f"{call.name}() needs OVER (…)", where=call.text, fix="add OVER (PARTITION BY … ORDER BY ts)")
+            raise UnsupportedQuery(
+                f"{call.name}() needs OVER (…)", where=call.text, fix="add OVER (PARTITION BY … ORDER BY ts)"
+            )
         if call.over is None and is_aggregate(call.name) and not aggregates:
             raise UnsupportedQuery(
                 f"the aggregate {call.name}() is not supported in {place}",
@@ -87,5 +91,3 @@ def _clock(word: str, text: str) -> None:
         where=text,
         fix="use the event time, or add the column in the sink",
     )
-
-

@@ -22,7 +22,7 @@ from .scope import Scope, bare
 from .tokens import NUMBER, Token, quote, slice_of, split, substitute, tokenise, unique
 
 _FUNCTIONS = frozenset(
-    """count count_if sum avg min max stddev_samp stddev_pop var_samp var_pop first last collect_list""".split()
+    ["count", "count_if", "sum", "avg", "min", "max", "stddev_samp", "stddev_pop", "var_samp", "var_pop", "first", "last", "collect_list"]
 )
 _NAMES = {"first": "first_value", "last": "last_value"}
 _ROWS_FIX = "write ROWS BETWEEN n PRECEDING AND CURRENT ROW"
@@ -56,12 +56,14 @@ def select_with_frames(relation: Relation, items: Sequence[SelectItem], windows:
     for item in items:
         text = item.text
         if item.field is None:
-            changes = []
+            changes: list[tuple[int, int, str]] = []
             names = lateral(earlier)
             for call in calls.find(text):
                 if call.over is None or any(start <= call.start < end for start, end, _ in changes):
                     continue
-                wanted = item.name if item.aliased and call.end - call.start == len(text) else f"frame_{len(placed) + 1}"
+                wanted = (
+                    item.name if item.aliased and call.end - call.start == len(text) else f"frame_{len(placed) + 1}"
+                )
                 column = _place(scope, call, windows, wanted, placed, taken)
                 changes.append((call.start, call.end, quote(column)))
             for use in scope.uses(text, last=names):
@@ -105,7 +107,9 @@ def _parse(call: CallSite, windows: Mapping[str, str]) -> _Over:
     if len(tokens) == 1 and tokens[0].is_name:
         if tokens[0].name.lower() not in windows:
             raise UnsupportedQuery(
-                f"there is no window `{tokens[0].name}`", where=call.text, fix="define it with WINDOW … AS (…), or write OVER (…)"
+                f"there is no window `{tokens[0].name}`",
+                where=call.text,
+                fix="define it with WINDOW … AS (…), or write OVER (…)",
             )
         body = windows[tokens[0].name.lower()]
         tokens = tokenise(body)
@@ -115,12 +119,18 @@ def _parse(call: CallSite, windows: Mapping[str, str]) -> _Over:
     i = 0
     while i < len(tokens):
         key = tokens[i].key
-        if key in ("PARTITION", "ORDER", "DISTRIBUTE", "SORT", "CLUSTER") and i + 1 < len(tokens) and tokens[i + 1].key == "BY":
+        if (
+            key in ("PARTITION", "ORDER", "DISTRIBUTE", "SORT", "CLUSTER")
+            and i + 1 < len(tokens)
+            and tokens[i + 1].key == "BY"
+        ):
             stop = next(
                 (
                     j
                     for j in range(i + 2, len(tokens))
-                    if tokens[j].key in ("ORDER", "SORT", "ROWS", "RANGE") and j + 1 < len(tokens) and _starts(tokens, j)
+                    if tokens[j].key in ("ORDER", "SORT", "ROWS", "RANGE")
+                    and j + 1 < len(tokens)
+                    and _starts(tokens, j)
                 ),
                 len(tokens),
             )
@@ -128,7 +138,9 @@ def _parse(call: CallSite, windows: Mapping[str, str]) -> _Over:
             if key in ("PARTITION", "DISTRIBUTE"):
                 keys = texts
             elif key == "CLUSTER":
-                raise UnsupportedQuery("CLUSTER BY in OVER (…)", where=call.text, fix="write PARTITION BY … ORDER BY ts")
+                raise UnsupportedQuery(
+                    "CLUSTER BY in OVER (…)", where=call.text, fix="write PARTITION BY … ORDER BY ts"
+                )
             else:
                 order = texts
             i = stop
@@ -137,7 +149,9 @@ def _parse(call: CallSite, windows: Mapping[str, str]) -> _Over:
             i = len(tokens)
         else:
             raise UnsupportedQuery(
-                f"cannot read OVER (…) at `{tokens[i].text}`", where=call.text, fix="write OVER (PARTITION BY … ORDER BY ts ROWS …)"
+                f"cannot read OVER (…) at `{tokens[i].text}`",
+                where=call.text,
+                fix="write OVER (PARTITION BY … ORDER BY ts ROWS …)",
             )
     return _Over(keys, order, rows)
 
@@ -160,7 +174,9 @@ def _rows(call: CallSite, tokens: Sequence[Token]) -> tuple[int, int]:
         raise UnsupportedQuery("an UNBOUNDED frame would keep every row for ever", where=call.text, fix=_ROWS_FIX)
     if "FOLLOWING" in words:
         raise UnsupportedQuery(
-            "a frame with FOLLOWING rows would wait for the future", where=call.text, fix=f"{_ROWS_FIX}, or AND m PRECEDING"
+            "a frame with FOLLOWING rows would wait for the future",
+            where=call.text,
+            fix=f"{_ROWS_FIX}, or AND m PRECEDING",
         )
     words = [t.text if t.kind == NUMBER else t.key for t in tokens[1:]]
     ends = [words, ["CURRENT", "ROW"]]
@@ -185,13 +201,19 @@ def _call(scope: Scope, call: CallSite, over: _Over) -> FrameCall:
     if call.name == "lag":
         return _lag(scope, call, over)
     if call.name in RANKING:
-        raise UnsupportedQuery(f"{call.name}() OVER is not supported", where=call.text, fix=f"nearest: {RANKING[call.name]}")
+        raise UnsupportedQuery(
+            f"{call.name}() OVER is not supported", where=call.text, fix=f"nearest: {RANKING[call.name]}"
+        )
     if not functions.is_aggregate(call.name):
-        raise UnsupportedQuery(f"{call.name}() cannot take OVER (…)", where=call.text, fix="use an aggregate function, or lag")
+        raise UnsupportedQuery(
+            f"{call.name}() cannot take OVER (…)", where=call.text, fix="use an aggregate function, or lag"
+        )
     name = functions.canonical(call)
     if name not in _FUNCTIONS:
         raise UnsupportedQuery(
-            f"{call.name} is not supported over rows", where=call.text, fix=f"use one of {', '.join(sorted(_FUNCTIONS))}"
+            f"{call.name} is not supported over rows",
+            where=call.text,
+            fix=f"use one of {', '.join(sorted(_FUNCTIONS))}",
         )
     if call.distinct:
         raise UnsupportedQuery("DISTINCT over rows is not supported", where=call.text, fix="leave DISTINCT out")
@@ -199,7 +221,7 @@ def _call(scope: Scope, call: CallSite, over: _Over) -> FrameCall:
         raise UnsupportedQuery("a frame without ROWS would keep every row for ever", where=call.text, fix=_ROWS_FIX)
     if name in _NAMES:
         lowered = functions.lower(replace(call, ignore_nulls=False), scope.rewrite, "", "")
-        ignore = call.ignore_nulls or lowered.where is not None and call.where is None
+        ignore = call.ignore_nulls or (lowered.where is not None and call.where is None)
         where = scope.rewrite(call.where) if call.where is not None else None
         return FrameCall(_NAMES[name], lowered.args[:1], *over.rows, "", ignore_nulls=ignore, where=where)
     lowered = functions.lower(call, scope.rewrite, "", "")
@@ -231,9 +253,7 @@ def _frames(operator: Operator, scope: Scope, placed: Sequence[_Placed]) -> tupl
         rest = tuple(_order(scope, text) for text in order[1:])
         fields = []
         for f in scope.fields:
-            if f.column == time:
-                fields.append(f)
-            elif f.window is not None and _source_text(operator, time) == f"{quote(f.column)}.start".lower():
+            if f.column == time or (f.window is not None and _source_text(operator, time) == f"{quote(f.column)}.start".lower()):
                 fields.append(f)
             else:  # rows wait for the time that orders them, so others say nothing about rows to come
                 fields.append(replace(f, lag=None, window=None))
@@ -253,15 +273,19 @@ def _source_text(operator: Operator, column: str) -> str:
 
 def _time(operator: Operator, scope: Scope, order: Sequence[str]) -> tuple[Operator, Scope, str]:
     """The physical event time, added as a column where it is derived."""
-    known = f"the event times here are {', '.join(scope.times)}" if scope.times else "name it in ab.stream(..., event_time=)"
+    known = (
+        f"the event times here are {', '.join(scope.times)}"
+        if scope.times
+        else "name it in ab.stream(..., event_time=)"
+    )
     if not order:
-        raise UnsupportedQuery(
-            "OVER (…) needs ORDER BY the event time", where="OVER (…)", fix=f"add ORDER BY; {known}"
-        )
+        raise UnsupportedQuery("OVER (…) needs ORDER BY the event time", where="OVER (…)", fix=f"add ORDER BY; {known}")
     text, descending, nulls_last = _sort(order[0])
     lag, _ = scope.time_of(text)
     if lag is None:
-        raise MissingEventTime("a frame is ordered by an event time first", where=f"ORDER BY {', '.join(order)}", fix=known)
+        raise MissingEventTime(
+            "a frame is ordered by an event time first", where=f"ORDER BY {', '.join(order)}", fix=known
+        )
     if descending or nulls_last:
         raise UnsupportedQuery("a frame runs forward in time", where=f"ORDER BY {order[0]}", fix=f"ORDER BY {text}")
     physical = scope.rewrite(text)

@@ -86,8 +86,7 @@ REFUSED = {
 }
 
 _ONE = frozenset(
-    """sum avg min max stddev_samp stddev_pop var_samp var_pop collect_list collect_set median count_if
-    bool_and bool_or""".split()
+    ["sum", "avg", "min", "max", "stddev_samp", "stddev_pop", "var_samp", "var_pop", "collect_list", "collect_set", "median", "count_if", "bool_and", "bool_or"]
 )
 _DISTINCT_IS_NOTHING = frozenset(("min", "max", "collect_set", "bool_and", "bool_or"))
 _SUPPORTED = "count, sum, avg, min, max, stddev, variance, min_by, max_by, first, last, collect_list, percentile"
@@ -122,7 +121,9 @@ def lower(call: CallSite, rewrite: Rewrite, time: str, column: str) -> Call:
     where = rewrite(call.where) if call.where is not None else None
     arguments = () if call.args == ("*",) else call.args
     if call.ignore_nulls and name not in ("first", "last"):
-        raise UnsupportedQuery("IGNORE NULLS belongs to first and last only", where=call.text, fix="use FILTER (WHERE …)")
+        raise UnsupportedQuery(
+            "IGNORE NULLS belongs to first and last only", where=call.text, fix="use FILTER (WHERE …)"
+        )
     if call.within is not None and name != "percentile_cont":
         raise UnsupportedQuery("WITHIN GROUP belongs to percentile_cont only", where=call.text, fix="leave it out")
     _check_count(call, name, arguments)
@@ -130,17 +131,19 @@ def lower(call: CallSite, rewrite: Rewrite, time: str, column: str) -> Call:
     parts = _Parts(name, args, call.distinct, where)
     if call.distinct:
         parts = _distinct(call, parts)
-    name, args, where = parts.name, parts.args, parts.where
+    name, where = parts.name, parts.where
+    args = parts.args
     if name == "count" and not parts.distinct and len(args) == 1 and _is_number(args[0]):
         args = ()
     elif name == "count_if":
-        name, args, where = "count", (), _both(where, args[0])
+        name, where = "count", _both(where, args[0])
+        args = ()
     elif name in ("first", "last"):
         ignore = call.ignore_nulls or (len(args) == 2 and args[1].strip().lower() == "true")
         where = _both(where, f"({args[0]}) IS NOT NULL") if ignore else where
         name, args = ("min_by" if name == "first" else "max_by"), (args[0], time)
     elif name == "median":
-        name, args = "percentile", (args[0], "0.5")
+        name, args = "percentile", (*args, "0.5")
     elif name == "percentile_cont":
         name, args = "percentile", (rewrite(_sort_of(call)), args[0])
     return Call(name, args, column, distinct=parts.distinct, where=where)
@@ -185,7 +188,9 @@ def _sort_of(call: CallSite) -> str:
     """The expression of WITHIN GROUP (ORDER BY x [ASC])."""
     if call.within is None:
         raise UnsupportedQuery(
-            "percentile_cont needs WITHIN GROUP", where=call.text, fix="write percentile_cont(0.5) WITHIN GROUP (ORDER BY x)"
+            "percentile_cont needs WITHIN GROUP",
+            where=call.text,
+            fix="write percentile_cont(0.5) WITHIN GROUP (ORDER BY x)",
         )
     parts = split(tokenise(call.within))
     if len(parts) != 1 or parts[0][-1].key in ("DESC", "LAST", "FIRST"):
@@ -203,5 +208,3 @@ def _both(left: str | None, right: str) -> str:
 def _is_number(text: str) -> bool:
     tokens = tokenise(text)
     return len(tokens) == 1 and tokens[0].kind == NUMBER
-
-

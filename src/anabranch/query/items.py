@@ -62,7 +62,9 @@ def _star(scope: Scope, item: str) -> Sequence[Field] | None:
     for name in left_out:
         if unquote(name).lower() not in {f.name.lower() for f in fields}:
             known = [f.name for f in fields]
-            raise UnknownColumn(f"there is no column `{unquote(name)}`", where=item, fix=suggest(name, known, "there are"))
+            raise UnknownColumn(
+                f"there is no column `{unquote(name)}`", where=item, fix=suggest(name, known, "there are")
+            )
     return [f for f in fields if f.name.lower() not in names]
 
 
@@ -128,5 +130,3 @@ def lateral(texts: Mapping[str, str]) -> dict[str, str]:
         simple = all(t.is_name if i % 2 == 0 else t.key == "." for i, t in enumerate(tokens))
         result[alias.lower()] = text if simple else f"({text})"
     return result
-
-

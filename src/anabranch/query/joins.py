@@ -77,7 +77,9 @@ class Lineup:
         entry = Entry(operator, scope.fields, visible, frozenset(f.column for f in scope.fields) - frozenset(visible))
         return self._add(entry, on, using, left=False)
 
-    def static(self, static: Static, *, on: Sequence[str] = (), using: Sequence[str] = (), left: bool = False) -> Lineup:
+    def static(
+        self, static: Static, *, on: Sequence[str] = (), using: Sequence[str] = (), left: bool = False
+    ) -> Lineup:
         fields = tuple(Field(c, c, (static.alias.lower(),)) for c in static.columns)
         return self._add(Entry(static, fields, static.columns), on, using, left=left)
 
@@ -86,7 +88,9 @@ class Lineup:
         twice = sorted(new & {q for e in self.entries for f in e.fields for q in f.qualifiers})
         if twice:
             raise UnsupportedQuery(
-                f"`{twice[0]}` is used twice in one join", where=twice[0], fix="give each its own name with AS or alias(...)"
+                f"`{twice[0]}` is used twice in one join",
+                where=twice[0],
+                fix="give each its own name with AS or alias(...)",
             )
         before, index = self, len(self.entries)
         columns = [(index, column) for column in entry.visible]
@@ -139,7 +143,9 @@ class Lineup:
             if field.lag is not None:
                 return (index, field.column)
         raise MissingEventTime(
-            "within= needs an event time on both sides", where=self._alias(index), fix="name it in ab.stream(..., event_time=)"
+            "within= needs an event time on both sides",
+            where=self._alias(index),
+            fix="name it in ab.stream(..., event_time=)",
         )
 
     # -- names --------------------------------------------------------------------------------------------------
@@ -230,7 +236,9 @@ class Lineup:
     def _check(self, streams: Sequence[int]) -> None:
         if not streams:
             raise UnsupportedQuery(
-                "the query joins static tables only", where=self._alias(0), fix="join them with Spark first, and pass one DataFrame"
+                "the query joins static tables only",
+                where=self._alias(0),
+                fix="join them with Spark first, and pass one DataFrame",
             )
         if len(streams) > MOST_STREAMS:
             raise UnsupportedQuery(
@@ -256,7 +264,10 @@ class Lineup:
         entry = self.entries[i]
         assert isinstance(entry.source, Static)
         renames = tuple(Item(quote(f.column), names[(i, f.column)]) for f in entry.fields)
-        fields = (*tree.fields, *(replace(f, column=r.column, name=r.column) for f, r in zip(entry.fields, renames, strict=True)))
+        fields = (
+            *tree.fields,
+            *(replace(f, column=r.column, name=r.column) for f, r in zip(entry.fields, renames, strict=True)),
+        )
         condition = conjoin([c.render(names.__getitem__) for c in conditions]) if conditions else ""
         how = "inner" if entry.left is None else "left"
         return StaticJoin(bare(fields), tree, entry.source.name, how, condition, renames)

@@ -14,10 +14,7 @@ from .tokens import NUMBER, STRING, SYNTAX, UNITS, WORD, Token, after_dot, closi
 # Words of expression syntax, or functions without brackets, that may still be columns: known ones are, unknown ones
 # are no error.
 SOFT = UNITS | frozenset(
-    """CURRENT_DATE CURRENT_TIMESTAMP CURRENT_TIME LOCALTIMESTAMP CURRENT_USER USER SESSION_USER CURRENT_CATALOG
-    CURRENT_DATABASE CURRENT_SCHEMA CURRENT_TIMEZONE BOTH LEADING TRAILING FOR PLACING AT TIME ZONE COLLATE ANY SOME ALL
-    IGNORE RESPECT NULLS ROWS RANGE PRECEDING CURRENT ROW UNBOUNDED FOLLOWING BY ASC DESC FIRST LAST PARTITION TO LOCAL
-    OVER FILTER WITHIN UNKNOWN DOW DOY DAYOFWEEK DAYOFYEAR DAYOFMONTH EPOCH WEEKDAY TIMEZONE MOD DEFAULT""".split()
+    ["CURRENT_DATE", "CURRENT_TIMESTAMP", "CURRENT_TIME", "LOCALTIMESTAMP", "CURRENT_USER", "USER", "SESSION_USER", "CURRENT_CATALOG", "CURRENT_DATABASE", "CURRENT_SCHEMA", "CURRENT_TIMEZONE", "BOTH", "LEADING", "TRAILING", "FOR", "PLACING", "AT", "TIME", "ZONE", "COLLATE", "ANY", "SOME", "ALL", "IGNORE", "RESPECT", "NULLS", "ROWS", "RANGE", "PRECEDING", "CURRENT", "ROW", "UNBOUNDED", "FOLLOWING", "BY", "ASC", "DESC", "FIRST", "LAST", "PARTITION", "TO", "LOCAL", "OVER", "FILTER", "WITHIN", "UNKNOWN", "DOW", "DOY", "DAYOFWEEK", "DAYOFYEAR", "DAYOFMONTH", "EPOCH", "WEEKDAY", "TIMEZONE", "MOD", "DEFAULT"]
 )
 _TYPED = {"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIME", "X", "R"}
 _UNIT_FIRST = {"TIMESTAMPADD", "TIMESTAMPDIFF", "DATEADD", "DATEDIFF", "DATE_ADD", "DATE_DIFF", "TIMEDIFF"}
@@ -150,9 +147,13 @@ def _lambdas(tokens: Sequence[Token]) -> list[tuple[frozenset[str], int, int]]:
             continue
         begin = i - 1
         if tokens[begin].key == ")":
-            begin = max((j for j in range(i - 1) if tokens[j].key == "(" and closing(tokens, j) == i - 1), default=i - 1)
+            begin = max(
+                (j for j in range(i - 1) if tokens[j].key == "(" and closing(tokens, j) == i - 1), default=i - 1
+            )
         end = i + 1
-        while end < len(tokens) and levels[end] >= levels[i] and not (levels[end] == levels[i] and tokens[end].key == ","):
+        while (
+            end < len(tokens) and levels[end] >= levels[i] and not (levels[end] == levels[i] and tokens[end].key == ",")
+        ):
             end += 1
         names = frozenset(t.name.lower() for t in tokens[begin:i] if t.is_name)
         result.append((names, begin, end))

@@ -35,7 +35,9 @@ class Relation:
         lower = [c.lower() for c in columns]
         twice = [c for i, c in enumerate(columns) if c.lower() in lower[:i]]
         if twice:
-            raise UnsupportedQuery(f"stream {stream} has two columns `{twice[0]}`", fix="rename one before ab.stream(...)")
+            raise UnsupportedQuery(
+                f"stream {stream} has two columns `{twice[0]}`", fix="rename one before ab.stream(...)"
+            )
         if event_time is not None and event_time.lower() not in lower:
             fix = suggest(event_time, columns, "the columns are")
             raise UnknownColumn(f"stream {stream} has no column `{event_time}`", where="event_time", fix=fix)
@@ -107,9 +109,11 @@ class Relation:
             return flat
         if len(names) != len(flat.columns):
             raise UnsupportedQuery(f"{len(names)} names for {len(flat.columns)} columns", where=", ".join(names))
-        child, items = flat.operator, [Item(quote(c.column), c.column) for c in flat.operator.fields]
+        child: Operator = flat.operator
+        items = [Item(quote(c.column), c.column) for c in flat.operator.fields]
         if isinstance(child, Select):
-            child, items = child.child, list(child.items)
+            items = list(child.items)
+            child = child.child
         by_name = {f.column: f for f in flat.scope.fields}
         fields = tuple(
             replace(by_name[f.column], column=n, name=n) for f, n in zip(flat.operator.fields, names, strict=True)
@@ -174,7 +178,9 @@ class Relation:
         """Join with a static table, 'inner' or 'left'; no condition and no using is a cross join."""
         if how not in ("inner", "left"):
             raise UnsupportedQuery(
-                f"a {how} join with the static table {name}", where=alias or name, fix="how='inner' and how='left' are supported"
+                f"a {how} join with the static table {name}",
+                where=alias or name,
+                fix="how='inner' and how='left' are supported",
             )
         static = Static(name, tuple(columns), alias or name)
         on = [condition] if condition else []
@@ -213,7 +219,11 @@ class Relation:
             expression, alias = split_alias(text)
             site = find_exactly(expression)
             needs_rows = site is None or site.name != "lag"
-            over = " ".join(p for p in (keys and f"PARTITION BY {keys}", sort and f"ORDER BY {sort}", rows if needs_rows else "") if p)
+            over = " ".join(
+                p
+                for p in (keys and f"PARTITION BY {keys}", sort and f"ORDER BY {sort}", rows if needs_rows else "")
+                if p
+            )
             items.append(f"{expression} OVER ({over})" + (f" AS {quote(alias)}" if alias else ""))
         return self.select(items)
 

@@ -102,7 +102,9 @@ class Scope:
             matches = [f for f in inside if f.name.lower() == ref.parts[1].lower()]
             if len(matches) > 1:
                 raise UnknownColumn(
-                    f"`{'.'.join(ref.parts[:2])}` is ambiguous", where=text, fix="give the columns different names below"
+                    f"`{'.'.join(ref.parts[:2])}` is ambiguous",
+                    where=text,
+                    fix="give the columns different names below",
                 )
             if matches:
                 return use(2, matches[0])

@@ -72,7 +72,8 @@ def _text(operator: Operator) -> list[str]:
             return [f"Aggregate by {keys}; {window}", *map(_call, operator.calls)]
         case Frame():
             order = "".join(
-                f", {o.text}{' desc' if o.descending else ''}{' nulls last' if o.nulls_last else ''}" for o in operator.order
+                f", {o.text}{' desc' if o.descending else ''}{' nulls last' if o.nulls_last else ''}"
+                for o in operator.order
             )
             keys = ", ".join(operator.keys) or "nothing"
             return [f"Frame by {keys} order {operator.time}{order}", *map(_frame_call, operator.calls)]

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from ..errors import UnsupportedQuery
 
@@ -24,15 +25,13 @@ _STRINGS = {"STRING", "RAW_STRING", "HEX_STRING", "BIT_STRING", "BYTE_STRING", "
 
 UNITS = frozenset(
     f"{unit}{s}".upper()
-    for unit in "year quarter month week day hour minute second millisecond microsecond nanosecond".split()
+    for unit in ["year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond", "nanosecond"]
     for s in ("", "s")
 )
 
 # Words that Spark reads as syntax inside an expression; a column of that name has to be back-quoted.
 SYNTAX = frozenset(
-    """AND OR NOT BETWEEN IN LIKE RLIKE ILIKE REGEXP IS NULL TRUE FALSE CASE WHEN THEN ELSE END CAST TRY_CAST AS DISTINCT
-    INTERVAL FROM SELECT WHERE EXISTS DIV ESCAPE GROUP ORDER HAVING UNION EXCEPT INTERSECT MINUS JOIN ON USING WITH LIMIT
-    OFFSET QUALIFY LATERAL""".split()
+    ["AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "RLIKE", "ILIKE", "REGEXP", "IS", "NULL", "TRUE", "FALSE", "CASE", "WHEN", "THEN", "ELSE", "END", "CAST", "TRY_CAST", "AS", "DISTINCT", "INTERVAL", "FROM", "SELECT", "WHERE", "EXISTS", "DIV", "ESCAPE", "GROUP", "ORDER", "HAVING", "UNION", "EXCEPT", "INTERSECT", "MINUS", "JOIN", "ON", "USING", "WITH", "LIMIT", "OFFSET", "QUALIFY", "LATERAL"]
 )
 
 
@@ -66,7 +65,9 @@ def tokenise(text: str) -> tuple[Token, ...]:
         # The parenthesis keeps a leading word such as `show` from being read as a whole command.
         raw = Spark().tokenize("(" + text)[1:]
     except TokenError as error:
-        raise UnsupportedQuery(f"the text cannot be cut into tokens: {error}", where=text, fix="close every quote and comment") from error
+        raise UnsupportedQuery(
+            f"the text cannot be cut into tokens: {error}", where=text, fix="close every quote and comment"
+        ) from error
     tokens: list[Token] = []
     for token in raw:
         start, end = token.start - 1, token.end
@@ -130,11 +131,12 @@ def closing(tokens: Sequence[Token], opening: int) -> int:
 
 def depths(tokens: Sequence[Token]) -> list[int]:
     """Nesting depth of each token; brackets and CASE … END count, the delimiters themselves are outside."""
-    result, stack = [], []
+    result: list[int] = []
+    stack: list[str] = []
     for i, token in enumerate(tokens):
-        if token.key in _CLOSE or (token.key == "END" and stack[-1:] == ["CASE"] and not after_dot(tokens, i)):
-            if stack:
-                stack.pop()
+        closes = token.key in _CLOSE or (token.key == "END" and stack[-1:] == ["CASE"] and not after_dot(tokens, i))
+        if closes and stack:
+            stack.pop()
         result.append(len(stack))
         if token.key in _OPEN or (token.key == "CASE" and not after_dot(tokens, i)):
             stack.append(token.key)
@@ -192,7 +194,7 @@ def _conjuncts(tokens: Sequence[Token]) -> list[Sequence[Token]]:
     if not cuts:
         return [tokens]
     edges = [-1, *cuts, len(tokens)]
-    return [part for a, b in zip(edges, edges[1:], strict=False) for part in _conjuncts(tokens[a + 1 : b])]
+    return [part for a, b in pairwise(edges) for part in _conjuncts(tokens[a + 1 : b])]
 
 
 def conjoin(parts: Sequence[str]) -> str:
@@ -223,7 +225,15 @@ def same(left: str, right: str) -> bool:
 
 
 # Words after which, or as which, a trailing identifier is part of the expression and not an alias.
-_NO_ALIAS_AFTER = SYNTAX - {"END", "NULL", "TRUE", "FALSE"} | {"COLLATE", "OVER", "ZONE", "TO", "NULLS", "IGNORE", "RESPECT"}
+_NO_ALIAS_AFTER = SYNTAX - {"END", "NULL", "TRUE", "FALSE"} | {
+    "COLLATE",
+    "OVER",
+    "ZONE",
+    "TO",
+    "NULLS",
+    "IGNORE",
+    "RESPECT",
+}
 _NO_ALIAS = SYNTAX | {"NULLS", "ZONE"}
 
 
@@ -233,7 +243,9 @@ def split_alias(text: str) -> tuple[str, str | None]:
     if len(tokens) < 2 or not tokens[-1].is_name:
         if len(tokens) > 3 and tokens[-1].key == ")" and any(_tuple_alias(tokens)):
             raise UnsupportedQuery(
-                "one item cannot become several columns", where=text, fix="do it before ab.stream(...), on the DataFrame"
+                "one item cannot become several columns",
+                where=text,
+                fix="do it before ab.stream(...), on the DataFrame",
             )
         return slice_of(text, tokens), None
     last, previous = tokens[-1], tokens[-2]

@@ -133,4 +133,3 @@ def _source(source: syntax.Named | syntax.Derived, names: _Names) -> Relation | 
         where=f"FROM {source.name}",
         fix=suggest(source.name, known, "the names are"),
     )
-

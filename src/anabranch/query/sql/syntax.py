@@ -198,10 +198,12 @@ class _Reader:
         ctes = []
         if self.take("WITH"):
             if self.key() == "RECURSIVE":
-                raise UnsupportedQuery("WITH RECURSIVE is not supported", where="WITH RECURSIVE", fix="write the levels as joins")
+                raise UnsupportedQuery(
+                    "WITH RECURSIVE is not supported", where="WITH RECURSIVE", fix="write the levels as joins"
+                )
             while True:
                 name = self.name()
-                columns = self.names() if self.key() == "(" else ()
+                columns: tuple[str, ...] = self.names() if self.key() == "(" else ()
                 self.expect("AS")
                 self.expect("(")
                 ctes.append((name, columns, self.query()))
@@ -214,7 +216,9 @@ class _Reader:
                 self.refuse_clause()
             self.at += 2
             if self.take("BY", "NAME"):
-                raise UnsupportedQuery("UNION ALL BY NAME is not supported", where="BY NAME", fix="list the columns in order")
+                raise UnsupportedQuery(
+                    "UNION ALL BY NAME is not supported", where="BY NAME", fix="list the columns in order"
+                )
             terms.append(self.term())
         self.refuse_clause()
         return Query(tuple(ctes), tuple(terms))
@@ -252,7 +256,9 @@ class _Reader:
         if self.take("GROUP", "BY"):
             group = self.expressions()
             if self.take("WITH"):
-                raise UnsupportedQuery(f"GROUP BY … WITH {self.key()}", where=self.key(), fix="one query per grouping, with UNION ALL")
+                raise UnsupportedQuery(
+                    f"GROUP BY … WITH {self.key()}", where=self.key(), fix="one query per grouping, with UNION ALL"
+                )
         if self.take("HAVING"):
             having = self.expression(comma=False)
         if self.key() == "WINDOW" and self.key(2) == "AS":
@@ -325,7 +331,11 @@ class _Reader:
             return Derived(query, alias, columns)
         name = self.name()
         if self.key() == "(":
-            raise UnsupportedQuery(f"the table function {name}() in FROM", where=name, fix="pass its result to ab.stream or as a static DataFrame")
+            raise UnsupportedQuery(
+                f"the table function {name}() in FROM",
+                where=name,
+                fix="pass its result to ab.stream or as a static DataFrame",
+            )
         while self.take("."):
             name += "." + self.name()
         self.refuse_clause_in_from()
