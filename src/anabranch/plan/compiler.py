@@ -111,7 +111,8 @@ class Compiler:
         if isinstance(op, ops.Join):
             return self._join(list(op.inputs), list(op.conditions), op)
         if isinstance(op, ops.Aggregate):
-            return self._keep(aggregates.build(self._id("aggregate"), op, self._compile(op.child), self._wanted(op), self.typer))
+            child = self._compile(op.child)
+            return self._keep(aggregates.build(self._id("aggregate"), op, child, self._wanted(op), self.typer))
         if isinstance(op, ops.Frame):
             child = self._compile(op.child)
             return self._keep(frames.build(self._id("frame"), op, child, self._wanted(op), self.typer))
