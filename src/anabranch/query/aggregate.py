@@ -21,7 +21,7 @@ from .checks import check
 from .items import Output, SelectItem, default_name, expand, extended, lateral, project
 from .operators import Aggregate, Call, Field, Item, Operator, Where, Window
 from .relation import Relation
-from .scope import Scope, bare
+from .scope import Scope, bare, written_as
 from .tokens import NUMBER, conjoin, conjuncts, quote, substitute, tokenise, unique
 from .windows import WindowSpec
 
@@ -123,9 +123,10 @@ def _read_groups(scope: Scope, group: Sequence[str | WindowSpec], items: Sequenc
             text = _expression(scope, text, items)
             check(text, "GROUP BY")
             call = calls.exactly(text)
-            if call is not None and call.name in ("rollup", "cube", "sets"):
+            word = tokenise(text)[0].key
+            if word == "GROUPING" or (call is not None and call.name in ("rollup", "cube")):
                 raise UnsupportedQuery(
-                    f"GROUP BY {call.name.upper()}", where=text, fix="one query per grouping, joined with UNION ALL"
+                    f"GROUP BY {word}", where=text, fix="one query per grouping, joined with UNION ALL"
                 )
             spec = windows.parse(call) if call is not None and call.name == "window" else None
         if spec is None:
@@ -263,18 +264,15 @@ def _rewrite(
             whole = len(text.strip()) == call.end - call.start
             changes.append((call.start, call.end, quote(_call(build, call, alias if whole else None))))
         elif call.name == "window" and len(call.args) > 1:
-            if build.window_column is None or windows.parse(call) != build.spec:
-                if not _same_window(build, call):
-                    raise UnsupportedQuery(
-                        "this window is not the one of GROUP BY", where=call.text, fix="repeat the window of GROUP BY"
-                    )
+            if not _same_window(build, call):
+                raise UnsupportedQuery(
+                    "this window is not the one of GROUP BY", where=call.text, fix="repeat the window of GROUP BY"
+                )
             changes.append((call.start, call.end, quote(build.window_column or "window")))
     changes += _key_expressions(build, text, changes)
     names = {"window": build.window_column} if build.window_column else {}
     every = {**(last or {}), **(first or {}), **names}
-    for use in build.scope.uses(text, first={**(first or {}), **names}, last=last):
-        if any(start <= use.start < end for start, end, _ in changes):
-            continue
+    for use in build.scope.uses(text, first={**(first or {}), **names}, last=last, outside=tuple(changes)):
         if use.other is not None:
             changes.append((use.start, use.end, every[use.other]))
             continue
@@ -286,9 +284,7 @@ def _rewrite(
                 where=text,
                 fix="add it to GROUP BY, or take first(…), min(…) or max(…) of it",
             )
-        written = text[use.start : use.end]
-        same = written.strip("`").lower() == column.lower()
-        changes.append((use.start, use.end, written if same else quote(column)))
+        changes.append((use.start, use.end, written_as(text[use.start : use.end], column)))
     return substitute(text, changes)
 
 
@@ -347,7 +343,7 @@ def _atomic(pieces: Sequence[str]) -> bool:
         return True  # a dotted name
     if pieces[-1] != ")":
         return False
-    depth, opened = 0, [i for i, p in enumerate(pieces) if p == "("][0]
+    depth, opened = 0, pieces.index("(")
     for i, piece in enumerate(pieces):
         depth += {"(": 1, ")": -1}.get(piece, 0)
         if depth == 0 and opened < i < len(pieces) - 1:

@@ -9,15 +9,17 @@ from __future__ import annotations
 from ..errors import UnsupportedQuery
 from . import calls
 from .functions import is_aggregate
-from .tokens import STRING, after_dot, tokenise
+from .tokens import STRING, after_dot, tokenise, words
 
 _BEFORE = "do it before ab.stream(...), on the DataFrame itself"
-_RANDOM = frozenset(
-    ["rand", "random", "randn", "uuid", "shuffle", "randstr", "uniform", "monotonically_increasing_id", "spark_partition_id", "input_file_name", "input_file_block_start", "input_file_block_length"]
+_RANDOM = words(
+    """rand random randn uuid shuffle randstr uniform monotonically_increasing_id spark_partition_id
+    input_file_name input_file_block_start input_file_block_length"""
 )
-_CLOCK = frozenset(["now", "current_timestamp", "current_date", "curdate", "current_time", "localtimestamp", "unix_timestamp_now"])
-_GENERATORS = frozenset(
-    ["explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple", "variant_explode", "variant_explode_outer"]
+_CLOCK = words("now current_timestamp current_date curdate current_time localtimestamp")
+_GENERATORS = words(
+    """explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple variant_explode
+    variant_explode_outer"""
 )
 RANKING = {
     "row_number": "count(*) over the last n rows",

@@ -18,12 +18,10 @@ from .checks import RANKING
 from .items import Output, SelectItem, extended, lateral, project
 from .operators import Frame, FrameCall, Operator, Order
 from .relation import Relation
-from .scope import Scope, bare
-from .tokens import NUMBER, Token, quote, slice_of, split, substitute, tokenise, unique
+from .scope import Scope, bare, written_as
+from .tokens import NUMBER, Token, quote, slice_of, split, substitute, tokenise, unique, words
 
-_FUNCTIONS = frozenset(
-    ["count", "count_if", "sum", "avg", "min", "max", "stddev_samp", "stddev_pop", "var_samp", "var_pop", "first", "last", "collect_list"]
-)
+_FUNCTIONS = words("""count count_if sum avg min max stddev_samp stddev_pop var_samp var_pop first last collect_list""")
 _NAMES = {"first": "first_value", "last": "last_value"}
 _ROWS_FIX = "write ROWS BETWEEN n PRECEDING AND CURRENT ROW"
 
@@ -66,12 +64,10 @@ def select_with_frames(relation: Relation, items: Sequence[SelectItem], windows:
                 )
                 column = _place(scope, call, windows, wanted, placed, taken)
                 changes.append((call.start, call.end, quote(column)))
-            for use in scope.uses(text, last=names):
-                if not any(start <= use.start < end for start, end, _ in changes):
-                    new = names[use.other] if use.other else quote(use.field.column) if use.field else ""
-                    written = text[use.start : use.end]
-                    same = use.field is not None and written.lower() == use.field.column.lower()
-                    changes.append((use.start, use.end, written if same else new))
+            for use in scope.uses(text, last=names, outside=tuple(changes)):
+                written = text[use.start : use.end]
+                new = written_as(written, use.field.column) if use.field else names[use.other or ""]
+                changes.append((use.start, use.end, new))
             text = substitute(text, changes)
             if item.aliased:
                 earlier[item.name] = text
@@ -253,7 +249,8 @@ def _frames(operator: Operator, scope: Scope, placed: Sequence[_Placed]) -> tupl
         rest = tuple(_order(scope, text) for text in order[1:])
         fields = []
         for f in scope.fields:
-            if f.column == time or (f.window is not None and _source_text(operator, time) == f"{quote(f.column)}.start".lower()):
+            starts = f.window is not None and _source_text(operator, time) == f"{quote(f.column)}.start".lower()
+            if f.column == time or starts:
                 fields.append(f)
             else:  # rows wait for the time that orders them, so others say nothing about rows to come
                 fields.append(replace(f, lag=None, window=None))

@@ -85,9 +85,6 @@ REFUSED = {
     },
 }
 
-_ONE = frozenset(
-    ["sum", "avg", "min", "max", "stddev_samp", "stddev_pop", "var_samp", "var_pop", "collect_list", "collect_set", "median", "count_if", "bool_and", "bool_or"]
-)
 _DISTINCT_IS_NOTHING = frozenset(("min", "max", "collect_set", "bool_and", "bool_or"))
 _SUPPORTED = "count, sum, avg, min, max, stddev, variance, min_by, max_by, first, last, collect_list, percentile"
 Rewrite = Callable[[str], str]

@@ -1,7 +1,7 @@
 """`Relation`: an operator and the scope of names over it. SQL and the builder are both written in its methods.
 
-Every method takes the user's texts and gives a new Relation; nothing is ever evaluated. A join keeps its lineup, so that
-a further join or a where on it makes one n-ary Join instead of a tower; any other step closes it.
+Every method takes the user's texts and gives a new Relation; nothing is evaluated. A join keeps its lineup, so that a
+further join or a where on it makes one n-ary Join instead of a tower; any other step closes it.
 """
 
 from __future__ import annotations

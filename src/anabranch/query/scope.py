@@ -7,14 +7,14 @@ only where the physical column differs from what is written: `c.phone` becomes `
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import UnknownColumn
 from . import references
 from .operators import Field
 from .references import Reference
-from .tokens import comparable, quote, substitute, tokenise
+from .tokens import comparable, quote, slice_of, substitute, tokenise
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +81,21 @@ class Scope:
         return found
 
     def uses(
-        self, text: str, *, first: Mapping[str, str] | None = None, last: Mapping[str, str] | None = None
+        self,
+        text: str,
+        *,
+        first: Mapping[str, str] | None = None,
+        last: Mapping[str, str] | None = None,
+        outside: Sequence[tuple[int, int, str]] = (),
     ) -> list[Use]:
-        """Every reference, resolved. `first` and `last` give other names (lower case) before and after the columns."""
+        """Every reference, resolved. `first` and `last` give other names (lower case) before and after the columns.
+
+        Ranges of `outside` are left out: they are replaced as a whole.
+        """
         found = []
         for reference in references.find(text):
+            if any(start <= reference.start < end for start, end, _ in outside):
+                continue
             use = self._resolve(reference, text, first or {}, last or {})
             if use is not None:
                 found.append(use)
@@ -142,7 +152,8 @@ class Scope:
         last: Mapping[str, str] | None = None,
         column: Callable[[Field], str] | None = None,
     ) -> str:
-        """The text over physical columns."""
+        """The text over physical columns, without comments at its ends, which would eat what is put behind it."""
+        text = slice_of(text, tokenise(text))
         names = {**(last or {}), **(first or {})}
         changes = []
         for use in self.uses(text, first=first, last=last):
@@ -186,9 +197,9 @@ class Scope:
                 return field_or_none.window[1], None
         return None, None
 
-    def canonical(self, text: str, **names: Mapping[str, str]) -> list[tuple[str, int, int]]:
+    def canonical(self, text: str, last: Mapping[str, str] | None = None) -> list[tuple[str, int, int]]:
         """(comparable, start, end) per token, a reference being one: what group expressions are compared by."""
-        uses = {use.start: use for use in self.uses(text, **names) if use.field is not None}
+        uses = {use.start: use for use in self.uses(text, last=last) if use.field is not None}
         result: list[tuple[str, int, int]] = []
         for token in tokenise(text):
             if result and token.start < result[-1][2]:

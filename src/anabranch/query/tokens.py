@@ -23,15 +23,23 @@ _OPEN, _CLOSE = {"(", "[", "{"}, {")", "]", "}"}
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _STRINGS = {"STRING", "RAW_STRING", "HEX_STRING", "BIT_STRING", "BYTE_STRING", "NATIONAL_STRING", "UNICODE_STRING"}
 
+
+def words(text: str) -> frozenset[str]:
+    """A set of words written as a text."""
+    return frozenset(text.split())
+
+
 UNITS = frozenset(
     f"{unit}{s}".upper()
-    for unit in ["year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond", "nanosecond"]
+    for unit in words("year quarter month week day hour minute second millisecond microsecond nanosecond")
     for s in ("", "s")
 )
 
 # Words that Spark reads as syntax inside an expression; a column of that name has to be back-quoted.
-SYNTAX = frozenset(
-    ["AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "RLIKE", "ILIKE", "REGEXP", "IS", "NULL", "TRUE", "FALSE", "CASE", "WHEN", "THEN", "ELSE", "END", "CAST", "TRY_CAST", "AS", "DISTINCT", "INTERVAL", "FROM", "SELECT", "WHERE", "EXISTS", "DIV", "ESCAPE", "GROUP", "ORDER", "HAVING", "UNION", "EXCEPT", "INTERSECT", "MINUS", "JOIN", "ON", "USING", "WITH", "LIMIT", "OFFSET", "QUALIFY", "LATERAL"]
+SYNTAX = words(
+    """AND OR NOT BETWEEN IN LIKE RLIKE ILIKE REGEXP IS NULL TRUE FALSE CASE WHEN THEN ELSE END CAST TRY_CAST AS
+    DISTINCT INTERVAL FROM SELECT WHERE EXISTS DIV ESCAPE GROUP ORDER HAVING UNION EXCEPT INTERSECT MINUS JOIN
+    ON USING WITH LIMIT OFFSET QUALIFY LATERAL"""
 )
 
 
@@ -66,7 +74,7 @@ def tokenise(text: str) -> tuple[Token, ...]:
         raw = Spark().tokenize("(" + text)[1:]
     except TokenError as error:
         raise UnsupportedQuery(
-            f"the text cannot be cut into tokens: {error}", where=text, fix="close every quote and comment"
+            "a quote or comment is never closed", where=text, fix="close every quote and comment"
         ) from error
     tokens: list[Token] = []
     for token in raw:

@@ -115,7 +115,7 @@ def _clock(text: str, outer: str, sign: str, digits: str, first: str, last: str)
 
 def show(length: int) -> str:
     """A number of microseconds in the largest unit that divides it."""
-    for unit in ("hour", "minute", "second", "millisecond", "microsecond") if length else ("second",):
+    for unit in ("day", "hour", "minute", "second", "millisecond", "microsecond") if length else ("second",):
         if length % _LENGTHS[unit] == 0:
             n = length // _LENGTHS[unit]
             return f"{n} {unit}" if abs(n) == 1 else f"{n} {unit}s"

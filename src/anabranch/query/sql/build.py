@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...errors import UnknownColumn, UnsupportedQuery
 from .. import calls
+from ..checks import check
 from ..functions import is_aggregate
 from ..items import expand
 from ..joins import Lineup, Static
@@ -56,6 +57,8 @@ def _select(select: syntax.Select, names: _Names) -> Relation:
     relation = _from(select, names)
     if select.group is not None:
         return relation.aggregate(select.group, select.items, select.having)
+    for text in select.items:
+        check(text, "SELECT", aggregates=True, over=True)
     aggregates = [
         call
         for text in (*select.items, *([select.having] if select.having else []))

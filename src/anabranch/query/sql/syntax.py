@@ -172,7 +172,7 @@ class _Reader:
         key, before, after = self.key(), self.key(-1) if self.at > begin else "", self.key(1)
         if key in (")", ";") or (comma and key == ","):
             return True
-        if self.tokens[self.at].kind != WORD or before == "." or after == ".":
+        if self.tokens[self.at].kind != WORD or before in (".", ":") or after == ".":
             return False
         if key == "EXCEPT" and before == "*" and after == "(":
             return self.key(2) in ("SELECT", "(")
@@ -293,7 +293,8 @@ class _Reader:
                 self.refuse_clause_in_from()
                 return tuple(found)
             source = self.source()
-            on, using = None, ()
+            on: str | None = None
+            using: tuple[str, ...] = ()
             if self.take("ON"):
                 on = self.expression(comma=True, joins=True)
             elif self.take("USING"):
