@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 
 from bench import machine, report, workloads
 from bench.engines import ENGINES, Engine
@@ -82,7 +83,7 @@ def workload_runs(
             with console.status(f"{workload.name} on {engine.name}, run {turn + 1} of {repeat}"):
                 m = measure(workload, engine, options)
             found[engine.name].append(m)
-            said = m.error or f"{m.rows_per_s:,.0f} rows/s, {m.peak_mb:,.0f} MB"
+            said = escape(m.error) or f"{m.rows_per_s:,.0f} rows/s, {m.peak_mb:,.0f} MB"
             console.print(f"{workload.name} on {engine.name}: {said}")
     for engine in engines if check and workload.mode != "fixed_cost" else []:
         if engine.adapter == "duck":

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from bench import machine
@@ -17,6 +18,9 @@ from bench.run import ROOT, Measurement, to_json
 
 def show(results: Results, console: Console) -> None:
     console.print(measurements(results))
+    for (workload, engine), m in results.items():
+        for problem in filter(None, (m.error, "" if m.answer == "equal" else m.answer)):
+            console.print(f"{workload} on {engine}: [red]{escape(problem)}[/red]")
     if any(judged is not None for _, judged in (bar.judge(results) for bar in BARS)):
         console.print(bars(results))
 
@@ -25,15 +29,15 @@ def measurements(results: Results) -> Table:
     table = Table(title="Rows per second after the warm-up", title_justify="left")
     for heading in ("workload", "engine"):
         table.add_column(heading)
-    for heading in ("rows/s", "of best Spark", "median epoch", "peak memory", "query", "process"):
+    for heading in ("rows/s", "of best Spark", "median epoch", "peak memory", "query", "process", "load"):
         table.add_column(heading, justify="right")
     table.add_column("answer")
     last = ""
     for (workload, engine), m in results.items():
         if last and workload != last:
             table.add_section()
-        figures = (f"[red]{m.error}[/red]", *[""] * 5) if m.error else row(m, results)
-        answer = f"[red]{m.answer}[/red]" if m.answer not in ("", "equal") else m.answer
+        figures = ("[red]failed[/red]", *[""] * 6) if m.error else row(m, results)
+        answer = m.answer if m.answer in ("", "equal") else f"[red]{m.answer.split()[0]}[/red]"
         table.add_row("" if workload == last else workload, engine, *figures, answer)
         last = workload
     return table
@@ -42,14 +46,14 @@ def measurements(results: Results) -> Table:
 def row(m: Measurement, results: Results) -> tuple[str, ...]:
     if "median_ms" in m.extra:
         ms = ", ".join(f"{label} {value:.0f} ms" for label, value in m.extra["median_ms"].items())
-        return ms, "", "", f"{m.peak_mb:,.0f} MB", "", f"{m.process_s:.0f} s"
+        return ms, "", "", f"{m.peak_mb:,.0f} MB", "", f"{m.process_s:.0f} s", f"{m.load:.1f}"
     try:
         ratio = f"{m.rows_per_s / fastest(results, m.workload).rows_per_s:.2f}x"
     except KeyError:
         ratio = "-"
     epoch = f"{m.median_ms:,.0f} ms" if m.median_ms else "-"
     peak = f"{m.peak_mb:,.0f} MB"
-    return f"{m.rows_per_s:,.0f}", ratio, epoch, peak, f"{m.total_s:.1f} s", f"{m.process_s:.0f} s"
+    return f"{m.rows_per_s:,.0f}", ratio, epoch, peak, f"{m.total_s:.1f} s", f"{m.process_s:.0f} s", f"{m.load:.1f}"
 
 
 def bars(results: Results) -> Table:

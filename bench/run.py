@@ -35,7 +35,8 @@ class Measurement:
     total_s: float = 0.0  # the whole query, warm-up and closing epoch included
     process_s: float = 0.0  # the whole process, start of the JVM included
     peak_mb: float = 0.0
-    answer: str = ""  # "equal", "DIFFERENT …" or "" when not compared
+    load: float = 0.0  # the machine's load average when it ended: well above the cores means that others ran too
+    answer: str = ""  # "equal", "DIFFERENT …", "ERROR …", or "" when not compared
     error: str = ""
     epoch_ms: list[float] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
@@ -58,6 +59,7 @@ def measure(workload: Workload, engine: Engine, options: Options) -> Measurement
     outcome, sampler, took = spawn(workload, engine, options, epochs=workload.epochs)
     out = Measurement(workload.name, engine.name, error=outcome.error, total_s=outcome.total_s, process_s=took)
     out.peak_mb, out.memory, out.extra = sampler.peak / 1e6, sampler.samples, outcome.extra
+    out.load = round(os.getloadavg()[0], 2)
     if outcome.error:
         return out
     if outcome.epochs:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 DEFAULTS = {
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.shuffle.reduceLocality.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "100",
     "spark.log.level": "ERROR",

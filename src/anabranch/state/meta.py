@@ -58,6 +58,11 @@ def open_or_create(store: Store, fingerprint: str, plan_text: str, cells: int) -
     return meta
 
 
+def read(store: Store) -> Meta:
+    """The meta of a checkpoint that exists; FileNotFoundError if there is none."""
+    return _parse(store, store.read(PATH))
+
+
 def _parse(store: Store, raw: bytes) -> Meta:
     where = f"{PATH} in {store.uri}"
     body: dict[str, Any] = unseal("checkpoint", FORMAT, raw, where=where, fix=_FIX)

@@ -1,0 +1,97 @@
+"""The verbs and their options. Each verb is one function of a sibling module, imported when it runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anabranch.errors import AnabranchError
+
+app = typer.Typer(
+    name="anabranch",
+    help="Continuous queries on Spark, with exactly Spark's batch answers.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+
+def run() -> None:
+    """Run the command; an error of ours is told in its own words, without a traceback."""
+    try:
+        app()
+    except AnabranchError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import anabranch
+
+        print(f"anabranch {anabranch.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def anabranch(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Continuous queries on Spark, with exactly Spark's batch answers."""
+
+
+@app.command()
+def demo(
+    seconds: Annotated[int, typer.Option(min=3, max=600, help="How long calls come in.")] = 15,
+    rate: Annotated[int, typer.Option(min=100, help="Calls per second.")] = 20_000,
+    sites: Annotated[int, typer.Option(min=0, help="Sites a subquery runs on; 0: one per task slot.")] = 0,
+    seed: Annotated[int, typer.Option(help="The same seed, length and rate make the same calls.")] = 1,
+) -> None:
+    """Find fraud in generated phone calls, live, and check the answer against Spark batch.
+
+    Calls are joined with numbers reported as suspicious within the minute before, and the hits counted by duration in
+    windows of a minute that slide by ten seconds. Everything is written to a temporary folder, which is removed.
+    """
+    from anabranch.cli.demo.run import run_demo
+
+    raise typer.Exit(run_demo(seconds, rate, sites, seed))
+
+
+@app.command()
+def explain(
+    file: Annotated[Path, typer.Argument(help="A file with one SELECT statement.", exists=True, dir_okay=False)],
+    stream: Annotated[
+        list[str],
+        typer.Option(help="A stream and its columns: 'calls(phone BIGINT, ts TIMESTAMP)'. Its first timestamp is its event time."),
+    ],
+    table: Annotated[list[str] | None, typer.Option(help="A static table and its columns, written alike.")] = None,
+    strategy: Annotated[str, typer.Option(help="How the flow is cut into subqueries.")] = "subquery-cluster",
+    extended: Annotated[bool, typer.Option("--extended", help="Show the compiler's notes too.")] = False,
+) -> None:
+    """Show how a query would run, or why it would not. Needs no data.
+
+    Starts a local Spark, which analyses the expressions.
+    """
+    from anabranch.cli.explain import explain_file
+
+    print(explain_file(file, stream, table or [], strategy, extended))
+
+
+@app.command()
+def checkpoint(
+    path: Annotated[str, typer.Argument(help="The checkpointLocation of a query, or its stateLocation.")],
+    plan: Annotated[bool, typer.Option("--plan", help="Show the plan that the checkpoint was made for.")] = False,
+) -> None:
+    """Show what a checkpoint holds: its query, epoch, watermark and state.
+
+    Reads the manifest only, and changes nothing. The query may be running.
+    """
+    from anabranch.cli.checkpoint import show_checkpoint
+
+    show_checkpoint(path, plan)

@@ -1,0 +1,1 @@
+"""`anabranch demo`: StreamCloud's call-record fraud detection on generated streams."""

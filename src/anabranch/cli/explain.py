@@ -1,0 +1,41 @@
+"""`anabranch explain`: the plan of a query over streams that exist by name and columns only."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anabranch as ab
+from anabranch.errors import SettingError
+from anabranch.plan.explain import explain
+
+
+def explain_file(file: Path, streams: Sequence[str], tables: Sequence[str], strategy: str, extended: bool) -> str:
+    """The plan as text; an error of ours if the query cannot run."""
+    named = {name: columns for name, columns in map(declared, streams)}
+    static = {name: columns for name, columns in map(declared, tables)}
+    spark = ab.session("anabranch-explain")
+    try:
+        with tempfile.TemporaryDirectory(prefix="anabranch-explain-") as empty:
+            relations: dict[str, Any] = {n: source(spark, n, columns, empty) for n, columns in named.items()}
+            relations |= {n: spark.createDataFrame([], columns) for n, columns in static.items()}
+            return explain(ab.sql(file.read_text(), **relations).plan(strategy), extended=extended)
+    finally:
+        spark.stop()
+
+
+def source(spark: Any, name: str, columns: str, folder: str) -> Any:
+    df = spark.readStream.schema(columns).parquet(folder)
+    times = [c for c, kind in df.dtypes if kind.startswith("timestamp")]
+    return ab.stream(df, name, event_time=times[0] if times else None)
+
+
+def declared(text: str) -> tuple[str, str]:
+    """'calls(phone BIGINT, ts TIMESTAMP)' -> its name and its columns."""
+    match = re.fullmatch(r"\s*(\w+)\s*\((.+)\)\s*", text, re.DOTALL)
+    if not match:
+        raise SettingError(f"{text!r} does not declare a stream", fix="write it like 'calls(phone BIGINT, ts TIMESTAMP)'")
+    return match.group(1), match.group(2)
