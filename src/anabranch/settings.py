@@ -45,7 +45,8 @@ def _size(text: str) -> int:
     match = re.fullmatch(r"\s*(\d+)\s*([kmgt]?)i?b?\s*", text.lower())
     if not match:
         raise SettingError(f"size {text!r} is not a number of bytes", fix="write it like '512m' or '2g'")
-    return int(match.group(1)) * 1024 ** " kmgt".index(match.group(2) or " ")
+    exponent = " kmgt".index(match.group(2) or " ")
+    return int(match.group(1)) << 10 * exponent
 
 
 def _boolean(text: str) -> bool:

@@ -68,7 +68,9 @@ def explain(
     file: Annotated[Path, typer.Argument(help="A file with one SELECT statement.", exists=True, dir_okay=False)],
     stream: Annotated[
         list[str],
-        typer.Option(help="A stream and its columns: 'calls(phone BIGINT, ts TIMESTAMP)'. Its first timestamp is its event time."),
+        typer.Option(
+            help="A stream and its columns: 'calls(phone BIGINT, ts TIMESTAMP)'. Its first timestamp is its event time."
+        ),
     ],
     table: Annotated[list[str] | None, typer.Option(help="A static table and its columns, written alike.")] = None,
     strategy: Annotated[str, typer.Option(help="How the flow is cut into subqueries.")] = "subquery-cluster",

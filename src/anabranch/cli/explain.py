@@ -15,8 +15,8 @@ from anabranch.plan.explain import explain
 
 def explain_file(file: Path, streams: Sequence[str], tables: Sequence[str], strategy: str, extended: bool) -> str:
     """The plan as text; an error of ours if the query cannot run."""
-    named = {name: columns for name, columns in map(declared, streams)}
-    static = {name: columns for name, columns in map(declared, tables)}
+    named = dict(map(declared, streams))
+    static = dict(map(declared, tables))
     spark = ab.session("anabranch-explain")
     try:
         with tempfile.TemporaryDirectory(prefix="anabranch-explain-") as empty:
@@ -37,5 +37,7 @@ def declared(text: str) -> tuple[str, str]:
     """'calls(phone BIGINT, ts TIMESTAMP)' -> its name and its columns."""
     match = re.fullmatch(r"\s*(\w+)\s*\((.+)\)\s*", text, re.DOTALL)
     if not match:
-        raise SettingError(f"{text!r} does not declare a stream", fix="write it like 'calls(phone BIGINT, ts TIMESTAMP)'")
+        raise SettingError(
+            f"{text!r} does not declare a stream", fix="write it like 'calls(phone BIGINT, ts TIMESTAMP)'"
+        )
     return match.group(1), match.group(2)

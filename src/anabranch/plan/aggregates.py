@@ -1,7 +1,7 @@
 """Aggregates: each call as partial columns that Catalyst prepares, and a kernel that merges them.
 
-A raw row is a partial of one row. When every call can be merged, Spark may pre-aggregate partials per (key, pane) at the
-site before they become Arrow (`combine`); results are the same either way.
+A raw row is a partial of one row. When every call can be merged, Spark may pre-aggregate partials per (key, pane) at
+the site before they become Arrow (`combine`); results are the same either way.
 """
 
 from __future__ import annotations
@@ -158,7 +158,9 @@ def group_keys(texts: list[str], types: list[str], placed: Placed | None) -> tup
     return tuple(exprs), None
 
 
-def build(id: str, op: Aggregate, child: Pending, needed: Callable[[str], bool], typer: Typer) -> tuple[Stage, Pending, int]:
+def build(
+    id: str, op: Aggregate, child: Pending, needed: Callable[[str], bool], typer: Typer
+) -> tuple[Stage, Pending, int]:
     """The stage, what it gives, and how far it reaches in time."""
     types = dict(child.types)
     time = plain(op.window.time) or op.window.time
@@ -188,7 +190,14 @@ def build(id: str, op: Aggregate, child: Pending, needed: Callable[[str], bool],
     columns += sorted(partials.columns.values(), key=lambda c: int(c.name[2:]))
     items = [*(Item(k, n) for k, n in zip(keys, names, strict=True)), *partials.items]
     port = Port(
-        child.branches, written(time), time_type, (pane, window.offset % pane), hash, tuple(columns), tuple(items), lag + size - 1
+        child.branches,
+        written(time),
+        time_type,
+        (pane, window.offset % pane),
+        hash,
+        tuple(columns),
+        tuple(items),
+        lag + size - 1,
     )
     output = [Column(n, t) for n, t in zip(names, key_types, strict=True)]
     output += [Column("_w", "bigint"), *(Column(c.output, t) for c, t in calls)]

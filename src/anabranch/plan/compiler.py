@@ -43,7 +43,9 @@ class Compiler:
         self._need(root, {f.column.lower() for f in root.fields})
         pending = self._compile(root)
         columns = tuple(Column(f.column, pending.types[f.column]) for f in root.fields)
-        plan = Plan(tuple(self.stages), pending.branches, columns, tuple(sorted(self._used(root))), strategy, self.extent)
+        plan = Plan(
+            tuple(self.stages), pending.branches, columns, tuple(sorted(self._used(root))), strategy, self.extent
+        )
         for rewrite in PASSES:
             plan = rewrite(plan)
         return plan
@@ -74,7 +76,9 @@ class Compiler:
             return names | refs(op.conditions)
         if isinstance(op, ops.Aggregate):
             calls = [c for c in op.calls if c.column.lower() in names]
-            return refs([op.window.time, *(k.text for k in op.keys), *(t for c in calls for t in (*c.args, c.where or ""))])
+            return refs(
+                [op.window.time, *(k.text for k in op.keys), *(t for c in calls for t in (*c.args, c.where or ""))]
+            )
         if isinstance(op, ops.Frame):
             texts = [t for c in op.calls for t in (*c.args, c.where or "")]
             return names | refs([op.time, *op.keys, *(o.text for o in op.order), *texts])
@@ -142,14 +146,13 @@ class Compiler:
         for part in parts:
             if dict(part.types) != common or list(part.types) != names:
                 items = tuple(
-                    Item(quoted(n) if part.types[n] == common[n] else f"CAST({quoted(n)} AS {common[n]})", n) for n in names
+                    Item(quoted(n) if part.types[n] == common[n] else f"CAST({quoted(n)} AS {common[n]})", n)
+                    for n in names
                 )
                 part = part.projected(items, [common[n] for n in names], Project(items))
             branches += part.branches
             times = {t: max(lag, part.times[t]) for t, lag in times.items() if t in part.times}
-        gaps = {
-            pair: max(p.gaps[pair] for p in parts) for pair in first.gaps if all(pair in p.gaps for p in parts)
-        }
+        gaps = {pair: max(p.gaps[pair] for p in parts) for pair in first.gaps if all(pair in p.gaps for p in parts)}
         return Pending(tuple(branches), common, times, gaps)
 
     def _reordered(self, part: Pending, names: Sequence[str]) -> Pending:
@@ -157,7 +160,9 @@ class Compiler:
         return part.projected(items, [part.types[n] for n in names], Project(items))
 
     def _join(self, inputs: list[ops.Operator], conditions: list[str], op: ops.Join) -> Pending:
-        return self._joined([self._compile(i) for i in inputs], conditions, [label(i) for i in inputs], self._wanted(op))
+        return self._joined(
+            [self._compile(i) for i in inputs], conditions, [label(i) for i in inputs], self._wanted(op)
+        )
 
     def _joined(self, inputs: list[Pending], conditions: list[str], names: list[str], wanted: object) -> Pending:
         subset = first_to_meet(read(inputs, conditions, self.typer), len(inputs))

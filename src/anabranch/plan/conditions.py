@@ -1,7 +1,7 @@
 """Join conditions taken apart: equalities, time bounds and comparisons between two inputs, and the rest.
 
-A conjunct is understood only as far as its tokens make it certain; whatever is not goes to the rest, which Spark applies
-right after the join. So a mistake in here can cost speed, never rows.
+A conjunct is understood only as far as its tokens make it certain; whatever is not goes to the rest, which Spark
+applies right after the join. So a mistake in here can cost speed, never rows.
 """
 
 from __future__ import annotations

@@ -34,7 +34,9 @@ def exchanges(plan: Plan) -> int:
 
 
 def block(number: int, stage: Stage, extended: bool) -> list[str]:
-    lines = [f"subquery {number}: {stage.id}" + (f"  (no exchange: same keys as {stage.follows})" if stage.merged else "")]
+    lines = [
+        f"subquery {number}: {stage.id}" + (f"  (no exchange: same keys as {stage.follows})" if stage.merged else "")
+    ]
     for index, port in enumerate(stage.ports):
         lines.append(f"  input {index}:")
         for branch in port.branches:

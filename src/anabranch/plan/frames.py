@@ -15,7 +15,9 @@ from anabranch.query import operators as ops
 from anabranch.query.operators import Item
 
 
-def build(id: str, op: ops.Frame, child: Pending, needed: Callable[[str], bool], typer: Typer) -> tuple[Stage, Pending, int]:
+def build(
+    id: str, op: ops.Frame, child: Pending, needed: Callable[[str], bool], typer: Typer
+) -> tuple[Stage, Pending, int]:
     time = plain(op.time) or op.time
     lag = next((v for k, v in child.times.items() if k.lower() == time.lower()), None)
     if lag is None:
@@ -46,7 +48,8 @@ def build(id: str, op: ops.Frame, child: Pending, needed: Callable[[str], bool],
     keys = tuple(prepare(_bare(normalised(f"({k})", t), k), t, "_k") for k, t in zip(op.keys, key_types, strict=True))
     order_types = typer.types(types, [o.text for o in op.order]) if op.order else []
     order = tuple(
-        SortKey(prepare(o.text, t, "_o"), o.descending, o.nulls_last) for o, t in zip(op.order, order_types, strict=True)
+        SortKey(prepare(o.text, t, "_o"), o.descending, o.nulls_last)
+        for o, t in zip(op.order, order_types, strict=True)
     )
     calls, outputs = [], []
     for c in op.calls:
@@ -60,7 +63,14 @@ def build(id: str, op: ops.Frame, child: Pending, needed: Callable[[str], bool],
     columns = tuple(Column(n, t) for n, (_, t) in prepared.items())
     spec = FrameSpec(keys, order, tuple(c.name for c in columns), tuple(calls), tuple(payload))
     port = Port(
-        child.branches, written(time), typer.types(types, [written(time)])[0], None, hash, columns, tuple(Item(text, n) for n, (text, _) in prepared.items()), lag
+        child.branches,
+        written(time),
+        typer.types(types, [written(time)])[0],
+        None,
+        hash,
+        columns,
+        tuple(Item(text, n) for n, (text, _) in prepared.items()),
+        lag,
     )
     output = (*(Column(c, t) for c, t in payload.items()), *outputs)
     stage = Stage(id, "frame", spec, (port,), output, (), lag, follows=after)
@@ -96,7 +106,9 @@ def _call(
     if c.function == "count":
         if not args and c.where:
             args = [f"CASE WHEN ({c.where}) THEN 1 END"]
-        columns = tuple(prepare(a, t, "_p") for a, t in zip(args, typer.types(types, args), strict=True)) if args else ()
+        columns = (
+            tuple(prepare(a, t, "_p") for a, t in zip(args, typer.types(types, args), strict=True)) if args else ()
+        )
         if len(columns) > 1:
             both = " AND ".join(f"({a}) IS NOT NULL" for a in args)
             columns = (prepare(f"CASE WHEN {both} THEN 1 END", "int", "_p"),)

@@ -108,9 +108,9 @@ class JoinBuilder:
             lag = max(reach[i][j] + self.inputs[j].times[times[j]] for j in range(count) if j != i)
             ports.append(
                 Port(
-                    pending.branches, written(times[i]), self._type(i, written(times[i])), None, tuple(wanted[k[i]][0] if k[i] in wanted else quoted(k[i]) for k in keys),
-                    columns, tuple(Item(text, name) for name, (text, _) in wanted.items()), lag,
-                )
+                    pending.branches, written(times[i]), self._type(i, written(times[i])), None, tuple(wanted[k[i]][0]
+                    if k[i] in wanted else quoted(k[i]) for k in keys), columns, tuple(Item(text, name) for name,
+                    (text, _) in wanted.items()), lag, )
             )  # fmt: skip
             spec_inputs.append(JoinInput(tuple(k[i] for k in keys), tuple(c.name for c in columns)))
         outputs = [(i, c, t) for i in range(count) for c, t in payload[i].items()]
@@ -188,9 +188,7 @@ class JoinBuilder:
                     )
                 row.append(value)
             reach.append(row)
-        bounds = tuple(
-            TimeBound(i, j, -reach[j][i], reach[i][j]) for i in range(count) for j in range(i + 1, count)
-        )
+        bounds = tuple(TimeBound(i, j, -reach[j][i], reach[i][j]) for i in range(count) for j in range(i + 1, count))
         return reach, bounds
 
     # -- keys and comparisons ----------------------------------------------------------------------------------
@@ -245,7 +243,7 @@ class JoinBuilder:
         if key:
             expression = normalised(expression if have != want else f"({text})", want)
         own = plain(text)
-        if own in self.inputs[i].types and have == want and expression in (text, f"({text})"):
+        if own is not None and own in self.inputs[i].types and have == want and expression in (text, f"({text})"):
             self.columns[i].setdefault(own, (quoted(own), want))
             return own
         name = f"{prefix}{n}"
@@ -277,17 +275,13 @@ class JoinBuilder:
         from anabranch.query.references import references
 
         checked = {r for text in self.rest for r in references(text)}
-        found = [
-            {c: t for c, t in p.types.items() if needed(c) or c.lower() in checked} for p in self.inputs
-        ]
+        found = [{c: t for c, t in p.types.items() if needed(c) or c.lower() in checked} for p in self.inputs]
         if not any(found):  # a count needs rows, if no column
             column, type = next(iter(self.inputs[0].types.items()))
             found[0][column] = type
         return found
 
-    def _after(
-        self, stage: Stage, times: list[str], reach: list[list[int]], keys: list[list[str]]
-    ) -> Pending:
+    def _after(self, stage: Stage, times: list[str], reach: list[list[int]], keys: list[list[str]]) -> Pending:
         count = len(self.inputs)
         types = {c.name: c.type for c in stage.output}
         lags: dict[str, int] = {}

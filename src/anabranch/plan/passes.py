@@ -1,7 +1,7 @@
 """Passes over the physical plan, in order. Each is a pure function from plan to plan.
 
-`merge_neighbours` is StreamCloud's S5: a subquery whose rows already lie at the right sites runs behind the one before it
-without an exchange. Under `operator-cluster` and `query-cluster` nothing is merged.
+`merge_neighbours` is StreamCloud's S5: a subquery whose rows already lie at the right sites runs behind the one before
+it without an exchange. Under `operator-cluster` and `query-cluster` nothing is merged.
 """
 
 from __future__ import annotations

@@ -43,9 +43,7 @@ class Pending:
                     whole = plain(item.text)
                     if whole and old == form.format(whole):
                         times[form.format(item.column)] = lag
-        gaps = {
-            (c, d): gap for (a, b), gap in self.gaps.items() for c in renamed(a, items) for d in renamed(b, items)
-        }
+        gaps = {(c, d): gap for (a, b), gap in self.gaps.items() for c in renamed(a, items) for d in renamed(b, items)}
         placed = self.placed and Placed(
             self.placed.stage,
             tuple(frozenset(c for old in key for c in new.get(old, ())) for key in self.placed.keys),

@@ -1,8 +1,8 @@
 """The physical plan: stages behind exchanges, and the Catalyst steps between them. What `spark/` executes.
 
-A *stage* is one stateful operator at the sites. Each of its *ports* is fed by *branches*: a base (a stream or an earlier
-stage) and the stateless steps on the way. `Prepare` is the last thing Catalyst does before an exchange: typed columns,
-event time in microseconds, and the key columns whose hash is the cell.
+A *stage* is one stateful operator at the sites. Each of its *ports* is fed by *branches*: a base (a stream or an
+earlier stage) and the stateless steps on the way. `Prepare` is the last thing Catalyst does before an exchange: typed
+columns, event time in microseconds, and the key columns whose hash is the cell.
 """
 
 from __future__ import annotations

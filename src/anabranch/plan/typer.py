@@ -12,7 +12,9 @@ class Typer(Protocol):
     def types(self, columns: Schema, texts: Sequence[str]) -> list[str]:
         """Types of expressions over these columns; raises QueryError (UnknownColumn, …) in the user's words."""
 
-    def lookup(self, columns: Schema, static: str, how: str, condition: str, renames: Mapping[str, str]) -> dict[str, str]:
+    def lookup(
+        self, columns: Schema, static: str, how: str, condition: str, renames: Mapping[str, str]
+    ) -> dict[str, str]:
         """The schema after a join with a static DataFrame; `renames` maps physical names to its columns."""
 
     def static_columns(self, static: str) -> tuple[str, ...]: ...

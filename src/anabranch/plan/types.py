@@ -56,13 +56,15 @@ def split_fields(body: str) -> list[str]:
 def normalised(text: str, type: str, depth: int = 0) -> str:
     """SQL: the key value with one NaN and no -0.0."""
     if type in FLOATS:
-        return f"(CASE WHEN isnan({text}) THEN CAST('NaN' AS {type}) WHEN {text} = 0 THEN CAST(0 AS {type}) ELSE {text} END)"
+        one_nan, one_zero = f"isnan({text}) THEN CAST('NaN' AS {type})", f"{text} = 0 THEN CAST(0 AS {type})"
+        return f"(CASE WHEN {one_nan} WHEN {one_zero} ELSE {text} END)"
     if "float" not in type and "double" not in type:
         return text
     if type.startswith("struct<"):
         fields = [f.split(":", 1) for f in split_fields(type[7:-1])]
         inside = ", ".join(
-            f"'{name.strip('`')}', {normalised(f'{text}.{quoted(name.strip(chr(96)))}', kind, depth)}" for name, kind in fields
+            f"'{name.strip('`')}', {normalised(f'{text}.{quoted(name.strip(chr(96)))}', kind, depth)}"
+            for name, kind in fields
         )
         return f"(CASE WHEN {text} IS NULL THEN NULL ELSE named_struct({inside}) END)"
     if type.startswith("array<"):

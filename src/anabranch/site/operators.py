@@ -43,6 +43,11 @@ class Outcome:
     keep: list[pa.Table | None]  # new state per port
 
 
+def appended(tables: list[pa.Table]) -> pa.Table:
+    """The fold of state that is rows: one behind the other, nothing copied."""
+    return pa.concat_tables(tables)
+
+
 class SiteOperator(ABC):
     kind: ClassVar[str]
 
@@ -51,7 +56,7 @@ class SiteOperator(ABC):
 
     def fold(self, spec: Any, port: int) -> Fold:
         """How several segments of a port become one."""
-        return pa.concat_tables
+        return appended
 
 
 class JoinOperator(SiteOperator):
@@ -104,7 +109,7 @@ class FrameOperator(SiteOperator):
     def fold(self, spec: FrameSpec, port: int) -> Fold:
         if port == CONTEXT:
             return lambda tables: trim(spec, pa.concat_tables(tables))
-        return pa.concat_tables
+        return appended
 
 
 OPERATORS: dict[str, SiteOperator] = {o.kind: o for o in (JoinOperator(), AggregateOperator(), FrameOperator())}

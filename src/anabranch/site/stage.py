@@ -45,9 +45,7 @@ class SiteWork:
         self.cells = ticket.cells(site)
         self.store = Store.open(ticket.store)
         self.deltas = [delta(arrived, port) for port in ticket.ports]
-        self.mine = [
-            [part for s in port.segments if (part := s.only(self.cells)) is not None] for port in ticket.ports
-        ]
+        self.mine = [[part for s in port.segments if (part := s.only(self.cells)) is not None] for port in ticket.ports]
         self.written: list[tuple[int, Segment]] = []
         self.dropped: list[str] = []
 
@@ -55,9 +53,7 @@ class SiteWork:
         ticket = self.ticket
         operator = OPERATORS[ticket.spec.kind]
         states = [[open_segment(self.store, s, self.cells) for s in segments] for segments in self.mine]
-        epoch = Epoch(
-            self.deltas, states, [p.horizon for p in ticket.ports], ticket.closed, ticket.watermark
-        )
+        epoch = Epoch(self.deltas, states, [p.horizon for p in ticket.ports], ticket.closed, ticket.watermark)
         outcome = operator.run(ticket.spec, epoch)
         for port, rows in enumerate(outcome.keep):
             if rows is not None and rows.num_rows:

@@ -1,7 +1,7 @@
 """What a user holds: streams, flows, groups. A thin skin over `query.Relation` with DataFrames attached.
 
-Strings are Spark SQL; PySpark Columns are accepted wherever strings are, as far as Spark tells their text. Everything is
-checked by Catalyst when the flow is built, nothing runs before `start()`.
+Strings are Spark SQL; PySpark Columns are accepted wherever strings are, as far as Spark tells their text. Everything
+is checked by Catalyst when the flow is built, nothing runs before `start()`.
 """
 
 from __future__ import annotations
@@ -40,18 +40,22 @@ def stream(df: DataFrame, name: str, event_time: str | None = None, delay: str =
     """
     if not df.isStreaming:
         raise UnsupportedQuery(
-            f"{name} is not a streaming DataFrame", fix="read it with spark.readStream; a static one goes into a join as it is"
+            f"{name} is not a streaming DataFrame",
+            fix="read it with spark.readStream; a static one goes into a join as it is",
         )
     types = {f.name: f.dataType.simpleString() for f in df.schema.fields}
     for column in types:
         if column in RESERVED or (column[:2] in ("_k", "_p", "_o", "_c", "_d") and column[2:].isdigit()):
-            raise UnsupportedQuery(f"stream {name} has a column {column}, a name we use ourselves", fix="rename it before")
+            raise UnsupportedQuery(
+                f"stream {name} has a column {column}, a name we use ourselves", fix="rename it before"
+            )
     kind = "timestamp"
     if event_time is not None:
         found = next((c for c in types if c.lower() == event_time.lower()), None)
         if found is None:
             raise UnknownColumn(
-                f"stream {name} has no column {event_time} for its event time", fix=f"its columns are {', '.join(types)}"
+                f"stream {name} has no column {event_time} for its event time",
+                fix=f"its columns are {', '.join(types)}",
             )
         event_time, kind = found, types[found]
         if kind not in TIMES:
@@ -75,7 +79,9 @@ def sql(text: str, **relations: Flow | DataFrame) -> Flow:
     for name, df in statics.items():
         check_static(name, df)
     session = next(iter(flows.values())).session
-    relation = parse(text, {n: f.relation.alias(n) for n, f in flows.items()}, {n: d.columns for n, d in statics.items()})
+    relation = parse(
+        text, {n: f.relation.alias(n) for n, f in flows.items()}, {n: d.columns for n, d in statics.items()}
+    )
     names = spark_names(session, text, flows, statics)
     if names is not None:
         relation = relation.output(names)
@@ -134,7 +140,7 @@ class Flow:
     # -- row by row --------------------------------------------------------------------------------------------
 
     def select(self, *cols: Text) -> Flow:
-        """Expressions, with AS for names; `… OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN n PRECEDING AND CURRENT ROW)` too."""
+        """Expressions, with AS for names; frames too: `avg(x) OVER (PARTITION BY k ORDER BY ts ROWS 9 PRECEDING)`."""
         return self._with(self.relation.select(texts(cols)))
 
     selectExpr = select
@@ -181,8 +187,9 @@ class Flow:
     ) -> Flow:
         """Join with a stream within time bounds, or with a static DataFrame.
 
-        `on`: names of common columns, or conditions. `within=(before, after)`: other's event time lies between this one's
-        minus `before` and plus `after`; bounds may also stand in a condition. `how`: inner (left for a static DataFrame).
+        `on`: names of common columns, or conditions. `within=(before, after)`: other's event time lies between this
+        one's minus `before` and plus `after`; bounds may also stand in a condition. `how`: inner (left for a static
+        DataFrame).
         """
         given = [] if on is None else [on] if isinstance(on, (str, Column)) else list(on)
         using = [g for g in given if isinstance(g, str) and is_name(g)]
@@ -195,7 +202,9 @@ class Flow:
             return together(self.relation.join(other.relation, conditions, using, within), self, other).checked()
         called = name or f"static_{len(self.statics) + 1}"
         check_static(called, other)
-        relation = self.relation.static_join(called, other.columns, called, how.lower(), " AND ".join(conditions), using)
+        relation = self.relation.static_join(
+            called, other.columns, called, how.lower(), " AND ".join(conditions), using
+        )
         return together(relation, self, statics={called: other}).checked()
 
     def groupBy(self, *keys: Text | WindowSpec) -> GroupedFlow:

@@ -10,6 +10,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -48,40 +50,70 @@ def slots(session: SparkSession) -> int:
 
 def one_executor(session: SparkSession) -> bool:
     """Local mode has a single executor, so nothing has to be anchored."""
-    return re.fullmatch(r"local(\[.*\])?", session.sparkContext.master) is not None
+    return re.fullmatch(r"local(\[.*\])?", session.sparkContext.master or "") is not None
+
+
+def on_this_machine(session: SparkSession) -> bool:
+    """Whether workers run where we run: any local master, `local-cluster` included."""
+    return (session.sparkContext.master or "").startswith("local")
 
 
 def check_session(session: SparkSession) -> None:
     """What a running session cannot be given any more is named with the line that sets it."""
     check_version()
-    if not one_executor(session):
-        if session.sparkContext.getConf().get("spark.shuffle.reduceLocality.enabled", "true") != "false":
-            raise SessionError(
-                "sites would not stay on their executors: spark.shuffle.reduceLocality.enabled is on",
-                fix='start the session with .config("spark.shuffle.reduceLocality.enabled", "false")',
-            )
+    locality = session.sparkContext.getConf().get("spark.shuffle.reduceLocality.enabled", "true")
+    if not one_executor(session) and locality != "false":
+        raise SessionError(
+            "sites would not stay on their executors: spark.shuffle.reduceLocality.enabled is on",
+            fix='start the session with .config("spark.shuffle.reduceLocality.enabled", "false")',
+        )
     check_worker_python(session)
+
+
+def worker_python(session: SparkSession) -> str:
+    """The interpreter for our functions in Spark's workers: the one that was asked for, else ours where it must exist.
+
+    PySpark takes PYSPARK_PYTHON and otherwise whatever `python3` is, and passes over `spark.pyspark.python` when the
+    session was started from Python. A local master runs its workers on this machine, so there our own interpreter is
+    right; a cluster's machines may not have it at this path.
+    """
+    asked = os.environ.get("PYSPARK_PYTHON") or session.sparkContext.getConf().get("spark.pyspark.python")
+    if asked:
+        return asked
+    return sys.executable if on_this_machine(session) else str(session.sparkContext.pythonExec)
+
+
+@contextmanager
+def our_python(session: SparkSession) -> Iterator[None]:
+    """Functions made inside run in `worker_python`; the user's own are left as they are."""
+    context: Any = session.sparkContext
+    theirs = context.pythonExec
+    context.pythonExec = worker_python(session)
+    try:
+        yield
+    finally:
+        context.pythonExec = theirs
 
 
 _checked: set[str] = set()
 
 
 def check_worker_python(session: SparkSession) -> None:
-    """Workers must be able to import what we import. A path that is not ours is tried once (local mode only)."""
-    python = str(session.sparkContext.pythonExec)
-    if python in _checked or not one_executor(session):
+    """Workers must be able to import what we import. A path that is not ours is tried once (on this machine only)."""
+    python = worker_python(session)
+    if python in _checked or not on_this_machine(session):
         return
     found = shutil.which(python)
     fix = (
-        f'set PYSPARK_PYTHON={sys.executable} before the session starts, '
+        f"set PYSPARK_PYTHON={sys.executable} before the session starts, "
         f'or .config("spark.pyspark.python", "{sys.executable}"); ab.session() does that'
     )
     if found is None:
         raise SessionError(f"Spark's workers would run {python!r}, which does not exist", fix=fix)
     if os.path.abspath(found) != os.path.abspath(sys.executable):
-        code = "import sys, anabranch, pyarrow, duckdb; print('%d.%d' % sys.version_info[:2])"
+        code = "import sys, anabranch, pyarrow, duckdb; print(*sys.version_info[:2], sep='.')"
         tried = subprocess.run([found, "-c", code], capture_output=True, text=True, check=False)
-        mine = "%d.%d" % sys.version_info[:2]
+        mine = f"{sys.version_info[0]}.{sys.version_info[1]}"
         if tried.returncode != 0 or tried.stdout.strip() != mine:
             lines = tried.stderr.strip().splitlines()
             why = lines[-1] if lines else f"it is Python {tried.stdout.strip()}, this is Python {mine}"

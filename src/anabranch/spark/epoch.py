@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Observation
@@ -146,7 +145,8 @@ class EpochBuilder:
             if stage.combine and self.worthwhile(rows_before):
                 rows = self.combined(rows, stage, taps[0])
             rows = rows.drop("_site")
-        rows = rows.mapInArrow(SiteTask(self.ticket(stage, taps, given)), self.schemas[stage.id])
+        with compat.our_python(rows.sparkSession):
+            rows = rows.mapInArrow(SiteTask(self.ticket(stage, taps, given)), self.schemas[stage.id])
         built.stages[stage.id] = Observation()
         rows = rows.observe(built.stages[stage.id], F.collect_list(REPORT).alias("reports"))
         rows = rows.where(F.col(REPORT).isNull())
@@ -171,9 +171,7 @@ class EpochBuilder:
             some = some.where(F.expr(f"_keep AND _t >= {self.watermarks(given)}"))
             have = {s.name for t in self.sources for s in t.slots}
             cut = cut_to_pane(F.col("_t"), sources[0].port) if stage.kind == "aggregate" else F.col("_t")
-            rest = [
-                F.col(s.name) if s.name in have else F.lit(None).cast(s.type).alias(s.name) for s in slots
-            ]
+            rest = [F.col(s.name) if s.name in have else F.lit(None).cast(s.type).alias(s.name) for s in slots]
             parts.append(some.select("_port", "_cell", cut.alias("_t"), *rest))
         for tap in taps:
             if tap.branch.stage is None or tap.port is None:
@@ -186,7 +184,9 @@ class EpochBuilder:
                 F.lit(tap.id).alias("_port"), cell(port.hash, self.cells).alias("_cell"),
                 cut_to_pane(time.cast("bigint"), port).alias("_t"), *own,
             )  # fmt: skip
-            parts.append(widened(part, tap.slots, slots, ("_port", "_cell", "_t")).select("_port", "_cell", "_t", *names))
+            parts.append(
+                widened(part, tap.slots, slots, ("_port", "_cell", "_t")).select("_port", "_cell", "_t", *names)
+            )
         rows = parts[0]
         for part in parts[1:]:
             rows = rows.unionAll(part)
@@ -264,5 +264,6 @@ def cut_to_pane(time: SparkColumn, port: Port | None) -> SparkColumn:
 
 
 def ddl(columns: Sequence[Column]) -> StructType:
-    schema: Any = _parse_datatype_string(", ".join(f"{quoted(c.name)} {c.type}" for c in columns))
+    schema = _parse_datatype_string(", ".join(f"{quoted(c.name)} {c.type}" for c in columns))
+    assert isinstance(schema, StructType)
     return schema

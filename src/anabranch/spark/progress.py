@@ -1,4 +1,4 @@
-"""What a query tells about each epoch: a dict with Spark's own keys where Spark has the thing, and a line for the terminal."""
+"""What a query tells about each epoch: a dict with Spark's keys where Spark has the thing, and a terminal line."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from anabranch.spark.runtime import Runtime
 from anabranch.spark.sinks import Sink
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from anabranch.spark.api import Flow
 

@@ -4,8 +4,8 @@ An epoch comes from Spark (`on_batch`), or is one of our own with no new rows (`
 nothing when no rows arrive, but windows still close. A lock keeps them apart. Order within an epoch: the sink writes,
 the manifest is committed, Spark commits its offsets when we return.
 
-An epoch's number stands for its content, so what an epoch will be is written down (`pending.json`) before it starts: after
-a crash the same epoch is run again, and not another one under its number.
+An epoch's number stands for its content, so what an epoch will be is written down (`pending.json`) before it starts:
+after a crash the same epoch is run again, and not another one under its number.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from anabranch.state.segments import Segment
 from anabranch.state.store import Store
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 PENDING = "pending.json"
 RECENT = 1000
@@ -108,7 +108,9 @@ class Runtime:
         except FileNotFoundError:
             return
         except ValueError as error:
-            raise CheckpointDamaged("the note on the pending epoch is not readable", where=f"{PENDING}: {error}") from None
+            raise CheckpointDamaged(
+                "the note on the pending epoch is not readable", where=f"{PENDING}: {error}"
+            ) from None
         if pending["epoch"] != self.manifest.epoch + 1:
             return
         if pending["kind"] == "batch":
@@ -168,7 +170,9 @@ class Runtime:
         if not self._waits or self.settings.idle_after_us is None:
             return False
         mark = self._watermark(self.manifest.streams)
-        return mark is not None and mark > (self.manifest.watermark if self.manifest.watermark is not None else mark - 1)
+        return mark is not None and mark > (
+            self.manifest.watermark if self.manifest.watermark is not None else mark - 1
+        )
 
     def catch_up(self) -> None:
         """Run what is waiting now."""
@@ -217,7 +221,7 @@ class Runtime:
         times = [s["time"] for s in self.manifest.streams.values() if s["time"] is not None]
         if not times:
             return self.manifest.watermark
-        end = max(times) + self.plan.extent + 1
+        end: int = max(times) + self.plan.extent + 1
         return end if self.manifest.watermark is None else max(end, self.manifest.watermark)
 
     def _write(self, built: Built, epoch: int) -> None:
@@ -346,7 +350,7 @@ def next_state(given: Inputs, reports: list[Report]) -> dict[str, list[dict[str,
         for port, data in report.written:
             state.setdefault(f"{report.stage}/{port}", []).append(Segment.from_json(data))
     result = {}
-    for port, segments in state.items():
+    for name, segments in state.items():
         kept = [rest for s in segments if (rest := s.without(gone[s.path]) if s.path in gone else s) is not None]
-        result[port] = [s.to_json() for s in kept]
+        result[name] = [s.to_json() for s in kept]
     return result

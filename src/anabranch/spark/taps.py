@@ -1,12 +1,12 @@
 """The streaming side: every stream's rows, prepared by Catalyst and unified into one streaming DataFrame.
 
-A *tap* is one use of a stream: a branch of a stage's port, or of the output. All taps are one union with one schema, so a
-query is one Spark query with one offset log and one atomic epoch over all sources. Columns of different taps share
+A *tap* is one use of a stream: a branch of a stage's port, or of the output. All taps are one union with one schema,
+so a query is one Spark query with one offset log and one atomic epoch over all sources. Columns of different taps share
 *slots* by type, which keeps rows narrow and flat.
 
 Wire schema: `_port` (the tap), `_t` (event time, microseconds, NULL if it has none), `_keep`, `_cell`, then the slots.
-A row that a filter has removed still travels as far as the foreachBatch with `_keep` false, because the watermark counts
-every row of its stream; nothing of it but its time is evaluated.
+A row that a filter has removed still travels as far as the foreachBatch with `_keep` false, because the watermark
+counts every row of its stream; nothing of it but its time is evaluated.
 """
 
 from __future__ import annotations
@@ -100,7 +100,9 @@ def apply_keeping(df: DataFrame, steps: Sequence[Step], statics: Mapping[str, Da
             items = [F.expr(f"CASE WHEN _keep THEN ({i.text}) END").alias(i.column) for i in step.items]
             df = df.select("_t", "_keep", *items)
         elif isinstance(step, Filter):
-            df = df.withColumn("_keep", F.expr(f"CASE WHEN _keep THEN coalesce(({step.condition}), false) ELSE false END"))
+            df = df.withColumn(
+                "_keep", F.expr(f"CASE WHEN _keep THEN coalesce(({step.condition}), false) ELSE false END")
+            )
         else:
             side = statics[step.static].withColumn("_found", F.lit(True))
             renames = {i.column: i.text for i in step.renames} | {"_found": "_found"}

@@ -28,7 +28,7 @@ class CatalystTyper:
         key = (tuple(columns.items()), tuple(texts))
         if key not in self._known:
             named = [f"({t}) AS _{i}" for i, t in enumerate(texts)]
-            with translated(columns):
+            with Translated(columns):
                 schema = self.empty(columns).selectExpr(*named).schema
             self._known[key] = [f.dataType.simpleString() for f in schema.fields]
         return self._known[key]
@@ -36,7 +36,7 @@ class CatalystTyper:
     def lookup(
         self, columns: Mapping[str, str], static: str, how: str, condition: str, renames: Mapping[str, str]
     ) -> dict[str, str]:
-        with translated({**columns, **renames}):
+        with Translated({**columns, **renames}):
             joined = look_up(self.empty(columns), self.statics[static], how, condition, renames)
             return {f.name: f.dataType.simpleString() for f in joined.schema.fields}
 
@@ -62,9 +62,7 @@ class CatalystTyper:
             return None
 
 
-def look_up(
-    df: DataFrame, static: DataFrame, how: str, condition: str, renames: Mapping[str, str]
-) -> DataFrame:
+def look_up(df: DataFrame, static: DataFrame, how: str, condition: str, renames: Mapping[str, str]) -> DataFrame:
     """Join with a static DataFrame whose columns get their physical names."""
     from pyspark.sql import functions as F
 
@@ -74,7 +72,7 @@ def look_up(
     return df.join(side, F.expr(condition), how)
 
 
-class translated:
+class Translated:
     """Spark's analysis errors in the user's words."""
 
     def __init__(self, columns: Mapping[str, str]) -> None:

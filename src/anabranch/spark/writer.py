@@ -97,7 +97,9 @@ class FlowWriter:
             sink = sinks.MemorySink(self._name)
         else:
             if not folder:
-                raise SinkError(f"format {format!r} needs a folder", fix=".option('path', 'folder') or .start('folder')")
+                raise SinkError(
+                    f"format {format!r} needs a folder", fix=".option('path', 'folder') or .start('folder')"
+                )
             sink = sinks.FileSink(folder, format, rest, self._partition_by)
         return ContinuousQuery.start(self._flow, sink, settings, location, self._name, self._trigger)
 

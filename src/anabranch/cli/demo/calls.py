@@ -51,7 +51,12 @@ def calls_of(load: Load, n: int) -> pa.Table:
     suspect = rng.random(rows) < 0.1
     phone = np.where(suspect, rng.integers(0, SUSPECTS, rows), rng.integers(SUSPECTS, NUMBERS, rows))
     duration = rng.exponential(np.where(suspect, 420, 150)).astype("int32") + 1
-    ts = FIRST_US + n * load.span_us + rng.integers(0, load.span_us, rows) - rng.integers(0, DISORDER_S * 1_000_000, rows)
+    ts = (
+        FIRST_US
+        + n * load.span_us
+        + rng.integers(0, load.span_us, rows)
+        - rng.integers(0, DISORDER_S * 1_000_000, rows)
+    )
     return pa.table(
         {
             "call": np.arange(n * rows, (n + 1) * rows),

@@ -58,7 +58,8 @@ class Totals:
     def line(self) -> str:
         rows, size = self.state()
         return (
-            f"{self.seconds:4.0f} s  epoch {self.epochs:3}  {self.rows:>9,} rows  state {rows:,} rows {size / 1e6:.1f} MB"
+            f"{self.seconds:4.0f} s  epoch {self.epochs:3}  {self.rows:>9,} rows"
+            f"  state {rows:,} rows {size / 1e6:.1f} MB"
             f"  watermark {self.watermark()}  results {self.results:,}"
         )
 
@@ -70,7 +71,8 @@ class Totals:
             facts.add_column()
         facts.add_row(
             "[dim]rows in[/]", f"[bold]{self.rows:,}[/]",
-            "[dim]last epoch[/]", f"{last['processedRowsPerSecond']:,.0f} rows/s, {last['durationMs']['triggerExecution']:.0f} ms",
+            "[dim]last epoch[/]",
+            f"{last['processedRowsPerSecond']:,.0f} rows/s, {last['durationMs']['triggerExecution']:.0f} ms",
         )  # fmt: skip
         facts.add_row("[dim]epochs[/]", f"{self.epochs}", "[dim]watermark[/]", self.watermark())
         facts.add_row("[dim]state[/]", f"{rows:,} rows, {size / 1e6:.1f} MB", "[dim]results[/]", f"{self.results:,}")
@@ -82,7 +84,12 @@ class Totals:
                 f"[dim]site {s['site']}[/]", Text(f"{bar:<{BAR}}", style="cyan"),
                 f"{s['numInputRows']:>8,} rows", f"{s['busyMs']:>6,.0f} ms",
             )  # fmt: skip
-        return Group(Text(f"{title}  ({self.seconds:.0f} s)", style="bold"), facts, Text("load of the last epoch", style="dim"), sites)
+        return Group(
+            Text(f"{title}  ({self.seconds:.0f} s)", style="bold"),
+            facts,
+            Text("load of the last epoch", style="dim"),
+            sites,
+        )
 
 
 class View:

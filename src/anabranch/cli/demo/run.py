@@ -43,8 +43,9 @@ def run_demo(seconds: int, rate: int, sites: int, seed: int) -> int:
     spark: Any = None
     try:
         console.print(
-            f"[bold]Call fraud[/]: {rate:,} calls a second for {seconds} s, joined with the numbers reported as suspicious\n"
-            "in the minute before, counted by length of call in windows of a minute sliding by ten seconds.\n"
+            f"[bold]Call fraud[/]: {rate:,} calls a second for {seconds} s, joined with the\n"
+            "numbers reported as suspicious in the minute before, counted by length of call in windows of a\n"
+            "minute sliding by ten seconds.\n"
             "[dim]Starting Spark …[/]"
         )
         spark = ab.session(
@@ -145,7 +146,9 @@ class Demo:
             found = [calls.get((minute, name)) for name in LENGTHS]
             longest = max(r["longest"] for r in found if r)
             table.add_row(
-                f"{minute:%H:%M:%S}", *[f"{r['calls']:,}" if r else "0" for r in found], f"{longest // 60} min {longest % 60:02} s"
+                f"{minute:%H:%M:%S}",
+                *[f"{r['calls']:,}" if r else "0" for r in found],
+                f"{longest // 60} min {longest % 60:02} s",
             )
         self.console.print(table)
 

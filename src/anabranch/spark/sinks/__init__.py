@@ -1,8 +1,8 @@
 """Where an epoch's rows go. A sink runs the epoch's one action and honours the epoch's number."""
 
 from anabranch.spark.sinks.base import Sink
-from anabranch.spark.sinks.files import FileSink
 from anabranch.spark.sinks.calls import ConsoleSink, ForeachBatchSink, NoopSink
+from anabranch.spark.sinks.files import FileSink
 from anabranch.spark.sinks.tables import MemorySink, table_sink
 
 __all__ = ["ConsoleSink", "FileSink", "ForeachBatchSink", "MemorySink", "NoopSink", "Sink", "table_sink"]

@@ -44,5 +44,7 @@ class ConsoleSink(Sink):
     def write(self, rows: DataFrame, epoch: int) -> None:
         if rows.isEmpty():
             return
-        print(f"-------------------------------------------\nEpoch: {epoch}\n-------------------------------------------")
+        print(
+            f"-------------------------------------------\nEpoch: {epoch}\n-------------------------------------------"
+        )
         rows.show(self.rows, truncate=self.truncate)

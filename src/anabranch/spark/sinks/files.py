@@ -1,9 +1,9 @@
 """Folders of files (parquet, orc, json, csv), each epoch in them once and never half.
 
-Spark writes an epoch into a hidden staging folder; the files then get names that carry the epoch and move into place; and
-an entry in `_spark_metadata`, in the format of Spark's own file sink, makes them part of the table. Spark's readers go
-by that log, so they see an epoch whole or not at all. An epoch that has its entry is never written again. Readers that
-ignore the log (a glob) may meet the files of an epoch a moment before its entry.
+Spark writes an epoch into a hidden staging folder; the files then get names that carry the epoch and move into place;
+and an entry in `_spark_metadata`, in the format of Spark's own file sink, makes them part of the table. Spark's
+readers go by that log, so they see an epoch whole or not at all. An epoch that has its entry is never written again.
+Readers that ignore the log (a glob) may meet the files of an epoch a moment before its entry.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ class FileSink(Sink):
     name = "files"
 
     def __init__(
-        self, path: str, format: str = "parquet", options: dict[str, str] | None = None, partition_by: tuple[str, ...] = ()
+        self,
+        path: str,
+        format: str = "parquet",
+        options: dict[str, str] | None = None,
+        partition_by: tuple[str, ...] = (),
     ) -> None:
         if format not in FORMATS:
             raise SinkError(f"format {format!r} is not a file format", fix=f"use one of {', '.join(FORMATS)}")
@@ -63,11 +67,13 @@ class FileSink(Sink):
         if epochs and max(epochs) > first_epoch:
             raise SinkError(
                 f"the folder already holds {max(epochs) + 1} epochs, this query is about to write epoch {first_epoch}",
-                where=self.path, fix="use an empty folder for a new checkpoint, or the checkpoint that wrote this folder",
+                where=self.path,
+                fix="use an empty folder for a new checkpoint, or the checkpoint that wrote this folder",
             )  # fmt: skip
-        if epochs and max(epochs) < first_epoch - 1 or (not epochs and first_epoch > 0):
+        if (epochs and max(epochs) < first_epoch - 1) or (not epochs and first_epoch > 0):
             raise SinkError(
-                f"the folder lacks epochs before {first_epoch}: it is not the one this checkpoint wrote", where=self.path,
+                f"the folder lacks epochs before {first_epoch}: it is not the one this checkpoint wrote",
+                where=self.path,
                 fix="use the folder the query had before, or start with a new checkpointLocation",
             )  # fmt: skip
         self._entries = self._read_entries(epochs)
@@ -90,7 +96,7 @@ class FileSink(Sink):
     def _move_in(self, staging: str, epoch: int) -> list[str]:
         """Rename the staged files into place; one with no rows is left behind (parquet and orc know by their size)."""
         base = f"{self.root}/{staging}"
-        entries = []
+        entries: list[str] = []
         infos = self.fs.get_file_info(pafs.FileSelector(base, recursive=True))
         files = sorted((f for f in infos if f.type == pafs.FileType.File), key=lambda f: str(f.path))
         for info in files:

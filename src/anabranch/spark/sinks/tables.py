@@ -14,7 +14,7 @@ from anabranch.spark.sinks.files import FORMATS, FileSink
 
 
 class MemorySink(Sink):
-    """`format("memory")`: a temporary view named after the query. Kept beside the session, gone with the query's process."""
+    """`format("memory")`: a temporary view named after the query, for as long as the process lives."""
 
     name = "memory"
 
@@ -37,7 +37,8 @@ class MemorySink(Sink):
 
     def write(self, rows: DataFrame, epoch: int) -> None:
         self.files.write(rows, epoch)
-        assert self.session is not None and self.schema is not None
+        assert self.session is not None
+        assert self.schema is not None
         if self.files.count:
             self.session.read.schema(self.schema).parquet(self.folder).createOrReplaceTempView(self.view)
 
