@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from anabranch import errors
-    from anabranch.query.windows import window
-    from anabranch.spark.api import Flow, sql, stream
+    from anabranch.spark.api import Flow, sql, stream, window
     from anabranch.spark.query import ContinuousQuery
     from anabranch.spark.session import session
 
@@ -30,7 +29,7 @@ _WHERE = {
     "session": "anabranch.spark.session",
     "sql": "anabranch.spark.api",
     "stream": "anabranch.spark.api",
-    "window": "anabranch.query.windows",
+    "window": "anabranch.spark.api",
 }
 
 

@@ -18,10 +18,12 @@ from anabranch.plan.compiler import Compiler, StreamType
 from anabranch.plan.explain import explain
 from anabranch.plan.physical import Plan
 from anabranch.plan.types import TIMES
+from anabranch.query import windows
 from anabranch.query.relation import Relation
+from anabranch.query.tokens import quote, split_alias, tokenise, unquote
 from anabranch.query.windows import WindowSpec
 from anabranch.settings import duration_us
-from anabranch.spark import compat
+from anabranch.spark import columns, compat
 from anabranch.spark.epoch import ddl
 from anabranch.spark.taps import StreamInput
 from anabranch.spark.typer import CatalystTyper, in_our_words
@@ -106,6 +108,13 @@ def spark_names(
         raise in_our_words(error, list(dict.fromkeys(columns))) from None
 
 
+def window(
+    timeColumn: Text, windowDuration: str, slideDuration: str | None = None, startTime: str | None = None
+) -> WindowSpec:
+    """A window of event time for `groupBy`, as `F.window` takes it: `ab.window("ts", "60 seconds", "10 seconds")`."""
+    return windows.window(text_of(timeColumn), windowDuration, slideDuration, startTime)
+
+
 def check_static(name: str, df: Any) -> None:
     if not isinstance(df, DataFrame):
         raise UnsupportedQuery(f"{name} is a {type(df).__name__}", fix="pass flows made by ab.stream or DataFrames")
@@ -139,9 +148,9 @@ class Flow:
 
     # -- row by row --------------------------------------------------------------------------------------------
 
-    def select(self, *cols: Text) -> Flow:
+    def select(self, *cols: Text | Sequence[Text]) -> Flow:
         """Expressions, with AS for names; frames too: `avg(x) OVER (PARTITION BY k ORDER BY ts ROWS 9 PRECEDING)`."""
-        return self._with(self.relation.select(texts(cols)))
+        return self._with(self.relation.select(texts(flat(cols))))
 
     selectExpr = select
 
@@ -151,12 +160,14 @@ class Flow:
     filter = where
 
     def withColumn(self, colName: str, col: Text) -> Flow:
-        """One column more, or another value for one."""
-        kept = [quote(c) for c in self.columns if c.lower() != colName.lower()]
-        return self.select(*kept, f"{text_of(col)} AS {quote(colName)}")
+        """One column more, or another value for one, which keeps its place."""
+        new = f"{split_alias(text_of(col))[0]} AS {quote(colName)}"
+        here = [new if c.lower() == colName.lower() else quote(c) for c in self.columns]
+        return self.select(*here, *([] if new in here else [new]))
 
-    def drop(self, *cols: str) -> Flow:
-        gone = {c.lower() for c in cols}
+    def drop(self, *cols: Text) -> Flow:
+        """Without these columns; one that does not exist is no error, as in Spark."""
+        gone = {unquote(c).lower() if isinstance(c, str) else unquote(text_of(c)).lower() for c in cols}
         return self.select(*[quote(c) for c in self.columns if c.lower() not in gone])
 
     def case(self, *predicates: Text) -> list[Flow]:
@@ -207,9 +218,9 @@ class Flow:
         )
         return together(relation, self, statics={called: other}).checked()
 
-    def groupBy(self, *keys: Text | WindowSpec) -> GroupedFlow:
+    def groupBy(self, *keys: Text | WindowSpec | Sequence[Text | WindowSpec]) -> GroupedFlow:
         """Keys and one `ab.window(...)`."""
-        return GroupedFlow(self, tuple(k if isinstance(k, WindowSpec) else text_of(k) for k in keys))
+        return GroupedFlow(self, tuple(k if isinstance(k, WindowSpec) else text_of(k) for k in flat(keys)))
 
     groupby = groupBy
 
@@ -276,26 +287,23 @@ class GroupedFlow:
 
 
 def text_of(value: Text) -> str:
-    return value if isinstance(value, str) else compat.column_text(value)
+    return value if isinstance(value, str) else columns.text_of(value)
 
 
 def texts(values: Sequence[Text]) -> list[str]:
     return [text_of(v) for v in values]
 
 
+def flat(values: Sequence[Any]) -> list[Any]:
+    """One list given for all arguments, as PySpark allows."""
+    return [v for value in values for v in (value if isinstance(value, (list, tuple)) else [value])]
+
+
 def listed(value: Text | Sequence[Text]) -> Sequence[Text]:
     return [value] if isinstance(value, (str, Column)) else value
 
 
-def quote(name: str) -> str:
-    from anabranch.query.tokens import quote
-
-    return quote(name)
-
-
 def is_name(text: str) -> bool:
     """Whether it is one plain column name rather than a condition."""
-    from anabranch.query.tokens import tokenise
-
     tokens = tokenise(text)
     return len(tokens) == 1 and tokens[0].is_name

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyspark
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -155,11 +156,19 @@ def ready(df: DataFrame) -> None:
             conf.set(key, value)
 
 
-def column_text(column: Any) -> str:
-    """The SQL text of a Column (classic sessions only: Spark Connect does not tell it)."""
+def column_node(column: Any) -> Any:
+    """The tree that a Column is (classic sessions only: over Spark Connect the server keeps it)."""
     try:
-        return str(column._jc.node().sql())
+        return column._jc.node()
     except AttributeError:
         raise SessionError(
             f"the text of {column} is not known over Spark Connect", fix="write the expression as a string"
         ) from None
+
+
+def literal(node: Any) -> tuple[str, Any, str]:
+    """A literal's type, Catalyst's value of it, and Catalyst's own SQL for it."""
+    context: Any = SparkContext._active_spark_context
+    classic = context._jvm.org.apache.spark.sql.classic
+    expression = getattr(getattr(classic, "ColumnNodeToExpressionConverter$"), "MODULE$").apply(node)
+    return str(expression.dataType().simpleString()), expression.value(), str(expression.sql())
