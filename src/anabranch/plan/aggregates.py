@@ -64,6 +64,7 @@ class Partials:
             return self._avg(c, x)
         if c.function in ("min", "max"):
             type = self.type_of(x)
+            self._only_ordered(c, type)
             return AggregateCall(c.function, (self.add(x, type, f"{c.function}({{}})"),), c.column), type
         if c.function in ("bool_and", "bool_or"):
             kind = "min" if c.function == "bool_and" else "max"
@@ -84,6 +85,13 @@ class Partials:
     def _only_numbers(self, c: Call, type: str) -> None:
         if not is_numeric(type):
             raise UnsupportedQuery(f"{c.function} over {type}", where=", ".join(c.args), fix="cast it to a number")
+
+    def _only_ordered(self, c: Call, type: str) -> None:
+        if "<" in type or "collate" in type.lower() or type in ("variant", "interval"):
+            raise UnsupportedQuery(
+                f"{c.function} orders values of the type {type}", where=", ".join(c.args),
+                fix="order by one of its fields, e.g. min_by(x, x.field), or by a hash or text of it",
+            )  # fmt: skip
 
     def _count(self, c: Call, args: list[str]) -> tuple[AggregateCall, str]:
         if c.distinct:
@@ -121,6 +129,7 @@ class Partials:
 
     def _by(self, c: Call, x: str, y: str) -> tuple[AggregateCall, str]:
         type, order = self.typer.types(self.types, [x, y])
+        self._only_ordered(c, order)
         # The pair's columns are merged by the same comparison, so x is only shared with an equal call.
         b = self.add(y, order, f"{'min' if c.function == 'min_by' else 'max'}({{}})")
         a = self.add(x, type, f"{c.function}({{}}, {b})")

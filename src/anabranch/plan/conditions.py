@@ -85,19 +85,33 @@ class Reader:
             high = None if high is None else high + DAY // 8
         return Bound(i, time_i, j, time_j, low, high, exact)
 
+    def window_bound(self, c: Comparison) -> Bound | None:
+        """What it says of the times that two windows are equal."""
+        left, right = plain(c.left), plain(c.right)
+        if c.op != "=" or left is None or right is None:
+            return None
+        ends = self._time(f"{left}.end"), self._time(f"{right}.end")
+        if ends[0] is None or ends[1] is None or ends[0][0] == ends[1][0]:
+            return None
+        return Bound(*ends[0], *ends[1], 0, 0, True)
+
+    def _time(self, name: str | None) -> tuple[int, str] | None:
+        """(input, event time) of that name."""
+        for owner, times in enumerate(self.times):
+            for time in times:
+                if name is not None and time.lower() == name.lower():
+                    return owner, time
+        return None
+
     def _linear(self, text: str) -> tuple[list[tuple[int, str]], list[tuple[int, str]], int] | None:
         """A sum of event times and constant intervals: (added, subtracted, microseconds)."""
         plus: list[tuple[int, str]] = []
         minus: list[tuple[int, str]] = []
         constant = 0
         for sign, part in _terms(text):
-            column = plain(part)
-            owner = self.owner.get(column.lower()) if column else None
-            if column is not None and owner is not None:
-                time = next((t for t in self.times[owner] if t.lower() == column.lower()), None)
-                if time is None:
-                    return None
-                (plus if sign > 0 else minus).append((owner, time))
+            time = self._time(plain(part))
+            if time is not None:
+                (plus if sign > 0 else minus).append(time)
                 continue
             if references(part) & set(self.owner):
                 return None

@@ -53,6 +53,9 @@ def read(inputs: Sequence[Pending], conditions: Sequence[str], typer: Typer) -> 
                 found.bounds.append((bound, conjunct))
             elif c.op == "=":
                 found.equalities.append(c)
+                windows = found.reader.window_bound(c)
+                if windows is not None:
+                    found.bounds.append((windows, conjunct))
             else:
                 found.comparisons.append(c)
     return found
@@ -183,8 +186,8 @@ class JoinBuilder:
                         f"nothing says how much later than {self.names[i]} a row of {self.names[j]} may come, so the "
                         "join's state would grow for ever",
                         where=f"join of {', '.join(self.names)}",
-                        fix=f"bound the times on both sides, e.g. {times[j]} BETWEEN {times[i]} - "
-                        f"INTERVAL 60 SECONDS AND {times[i]} + INTERVAL 60 SECONDS",
+                        fix=f"bound the times on both sides, e.g. {shown(times[j])} BETWEEN {shown(times[i])} - "
+                        f"INTERVAL 60 SECONDS AND {shown(times[i])} + INTERVAL 60 SECONDS",
                     )
                 row.append(value)
             reach.append(row)
@@ -310,6 +313,11 @@ class JoinBuilder:
             kinds = tuple(next(c.type for c in stage.ports[0].columns if c.name == k[0]) for k in keys)
             placed = Placed(stage.id, tuple(equal), kinds)
         return Pending((Branch((), stage=stage.id),), types, lags, gaps, placed)
+
+
+def shown(time: str) -> str:
+    """A physical name as the user would write it."""
+    return time.replace("__", ".", 1)
 
 
 def _slack(gaps: Mapping[tuple[str, str], int], a: str, b: str) -> tuple[int | None, int | None]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from anabranch.plan.physical import Plan, Stage
+from anabranch.plan.window_time import spell_out
 
 
 def merge_neighbours(plan: Plan) -> Plan:
@@ -29,4 +30,4 @@ def _lies_right(plan: Plan, stage: Stage) -> bool:
     return sum(b.stage == before for b in users) == 1
 
 
-PASSES: tuple[Callable[[Plan], Plan], ...] = (merge_neighbours,)
+PASSES: tuple[Callable[[Plan], Plan], ...] = (spell_out, merge_neighbours)

@@ -146,7 +146,7 @@ class EpochBuilder:
                 rows = self.combined(rows, stage, taps[0])
             rows = rows.drop("_site")
         with compat.our_python(rows.sparkSession):
-            rows = rows.mapInArrow(SiteTask(self.ticket(stage, taps, given)), self.schemas[stage.id])
+            rows = rows.mapInArrow(SiteTask(self.ticket(stage, taps, given), given.sites), self.schemas[stage.id])
         built.stages[stage.id] = Observation()
         rows = rows.observe(built.stages[stage.id], F.collect_list(REPORT).alias("reports"))
         rows = rows.where(F.col(REPORT).isNull())
@@ -160,7 +160,8 @@ class EpochBuilder:
         self, df: DataFrame, done: Mapping[str, DataFrame], stage: Stage, taps: Sequence[Tap],
         slots: Sequence[Column], given: Inputs,
     ) -> DataFrame:  # fmt: skip
-        """All rows for a stage: from the streams (late ones dropped) and from earlier stages."""
+        """All rows for a stage: from the streams (late ones dropped) and from earlier stages, which must come first."""
+        direct: list[DataFrame] = []
         parts: list[DataFrame] = []
         sources = [t for t in taps if t.stream is not None]
         names = [s.name for s in slots]
@@ -172,7 +173,7 @@ class EpochBuilder:
             have = {s.name for t in self.sources for s in t.slots}
             cut = cut_to_pane(F.col("_t"), sources[0].port) if stage.kind == "aggregate" else F.col("_t")
             rest = [F.col(s.name) if s.name in have else F.lit(None).cast(s.type).alias(s.name) for s in slots]
-            parts.append(some.select("_port", "_cell", cut.alias("_t"), *rest))
+            direct.append(some.select("_port", "_cell", cut.alias("_t"), *rest))
         for tap in taps:
             if tap.branch.stage is None or tap.port is None:
                 continue
@@ -187,10 +188,7 @@ class EpochBuilder:
             parts.append(
                 widened(part, tap.slots, slots, ("_port", "_cell", "_t")).select("_port", "_cell", "_t", *names)
             )
-        rows = parts[0]
-        for part in parts[1:]:
-            rows = rows.unionAll(part)
-        return rows
+        return side_by_side(parts + direct)
 
     def exchange(self, rows: DataFrame, given: Inputs) -> DataFrame:
         if self._owner is None or self._owner[0] != given.owner:
@@ -238,7 +236,7 @@ class EpochBuilder:
         """The output rows under the user's names."""
         names = [c.name for c in self.plan.columns]
         parts = []
-        for tap in self.taps:
+        for tap in sorted(self.taps, key=lambda t: t.stream is not None):
             if tap.stage is not None:
                 continue
             if tap.branch.stage is not None:
@@ -250,10 +248,15 @@ class EpochBuilder:
                     part = part.where(F.col("_port") == tap.id)
                 part = part.select(*[F.col(s.name).alias(n) for s, n in zip(tap.slots, names, strict=True)])
             parts.append(part)
-        rows = parts[0]
-        for part in parts[1:]:
-            rows = rows.unionAll(part)
-        return rows
+        return side_by_side(parts)
+
+
+def side_by_side(parts: Sequence[DataFrame]) -> DataFrame:
+    """A union. What comes out of sites stands first: a site knows itself by its task's number (see `worker.py`)."""
+    rows = parts[0]
+    for part in parts[1:]:
+        rows = rows.unionAll(part)
+    return rows
 
 
 def cut_to_pane(time: SparkColumn, port: Port | None) -> SparkColumn:

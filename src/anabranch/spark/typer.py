@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.errors import QueryError, UnknownColumn, UnsupportedQuery
 from anabranch.plan.types import quoted
+from anabranch.plan.window_time import evaluable
 
 
 class CatalystTyper:
@@ -27,7 +28,7 @@ class CatalystTyper:
     def types(self, columns: Mapping[str, str], texts: Sequence[str]) -> list[str]:
         key = (tuple(columns.items()), tuple(texts))
         if key not in self._known:
-            named = [f"({t}) AS _{i}" for i, t in enumerate(texts)]
+            named = [f"({evaluable(t)}) AS _{i}" for i, t in enumerate(texts)]
             with Translated(columns):
                 schema = self.empty(columns).selectExpr(*named).schema
             self._known[key] = [f.dataType.simpleString() for f in schema.fields]
@@ -37,7 +38,7 @@ class CatalystTyper:
         self, columns: Mapping[str, str], static: str, how: str, condition: str, renames: Mapping[str, str]
     ) -> dict[str, str]:
         with Translated({**columns, **renames}):
-            joined = look_up(self.empty(columns), self.statics[static], how, condition, renames)
+            joined = look_up(self.empty(columns), self.statics[static], how, evaluable(condition), renames)
             return {f.name: f.dataType.simpleString() for f in joined.schema.fields}
 
     def static_columns(self, static: str) -> tuple[str, ...]:

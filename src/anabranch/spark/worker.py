@@ -12,12 +12,17 @@ from anabranch.site.ticket import Ticket
 
 
 class SiteTask:
-    """The function given to `mapInArrow`; a task's partition is its site."""
+    """The function given to `mapInArrow`; a task's partition is its site.
 
-    def __init__(self, ticket: Ticket) -> None:
+    In a union of several subqueries, Spark numbers the tasks through: as each has one per site, and other rows stand
+    behind them, the site is the remainder.
+    """
+
+    def __init__(self, ticket: Ticket, sites: int) -> None:
         self.ticket = ticket
+        self.sites = sites
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
-        yield from run_site(self.ticket, context.partitionId(), batches)
+        yield from run_site(self.ticket, context.partitionId() % self.sites, batches)
