@@ -24,7 +24,7 @@ BATCH_ROWS = 65_536
 BUSIEST = 16  # cells that a report names
 
 
-def run_site(ticket: Ticket, site: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def run_site(ticket: Ticket, site: int, batches: Iterable[pa.RecordBatch], where: str = "") -> Iterator[pa.RecordBatch]:
     """The site's rows, then its report as a last row."""
     wire = pa.ipc.read_schema(pa.py_buffer(ticket.input))
     arrived = collected(wire, batches)
@@ -34,7 +34,7 @@ def run_site(ticket: Ticket, site: int, batches: Iterable[pa.RecordBatch]) -> It
     schema = pa.ipc.read_schema(pa.py_buffer(ticket.output))
     rows = fitted(result, schema)
     yield from rows.to_batches(max_chunksize=BATCH_ROWS)
-    report = work.report(rows.num_rows, (time.perf_counter() - begin) * 1000)
+    report = work.report(rows.num_rows, (time.perf_counter() - begin) * 1000, where)
     yield reported(schema, json.dumps(report.to_json(), separators=(",", ":")))
 
 
@@ -85,7 +85,7 @@ class SiteWork:
                 self.write(port, fold(parts))
             self.dropped += [s.path for s in group]
 
-    def report(self, rows_out: int, busy_ms: float) -> Report:
+    def report(self, rows_out: int, busy_ms: float, where: str) -> Report:
         counts: dict[int, int] = {}
         for rows in self.deltas:
             if rows.num_rows:
@@ -95,7 +95,7 @@ class SiteWork:
         busiest = dict(sorted(counts.items(), key=lambda kv: -kv[1])[:BUSIEST])
         return Report(
             self.ticket.stage, self.site, self.ticket.epoch, tuple(d.num_rows for d in self.deltas), rows_out,
-            round(busy_ms, 3), tuple((p, s.to_json()) for p, s in self.written), tuple(self.dropped), busiest,
+            round(busy_ms, 3), tuple((p, s.to_json()) for p, s in self.written), tuple(self.dropped), busiest, where,
         )  # fmt: skip
 
 

@@ -58,6 +58,7 @@ class Report:
     written: tuple[tuple[int, dict[str, Any]], ...] = ()  # (port, segment)
     dropped: tuple[str, ...] = ()  # paths that this site no longer needs
     cells_in: Mapping[int, int] = field(default_factory=dict)  # rows in per cell, the busiest ones
+    where: str = ""  # the process that ran it: host/pid of the executor
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -67,5 +68,5 @@ class Report:
         return Report(
             data["stage"], data["site"], data["epoch"], tuple(data["rows_in"]), data["rows_out"], data["busy_ms"],
             tuple((p, s) for p, s in data["written"]), tuple(data["dropped"]),
-            {int(c): n for c, n in data["cells_in"].items()},
+            {int(c): n for c, n in data["cells_in"].items()}, data["where"],
         )  # fmt: skip

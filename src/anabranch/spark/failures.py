@@ -35,6 +35,15 @@ def as_ours(error: BaseException) -> errors.AnabranchError:
     return failed
 
 
+def was_interrupted(error: BaseException | None) -> bool:
+    """Whether Spark's own stop broke off what was running."""
+    while error is not None:
+        if re.search(r"InterruptedException|cancelled part of cancelled job group", str(error)):
+            return True
+        error = error.__cause__
+    return False
+
+
 def _innermost(text: str) -> str:
     """Spark wraps what happened in STREAM_FAILED and the like; the last condition that is not a wrapper tells more."""
     found = list(re.finditer(r"\[([A-Z][A-Z_.]+)\] [^\n]+", text))

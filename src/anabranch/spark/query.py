@@ -2,6 +2,10 @@
 
 Spark's own query drives the epochs; a supervisor thread waits for its end, runs the closing epochs of a finite run, and
 settles the outcome. Errors of ours that crossed Spark on their way are given back as they were raised.
+
+`stop()` lets the running epoch finish. Spark's own stop would interrupt it: nothing would be lost, but the work of the
+epoch, and Spark would log the interruption as an error. So the query is stopped where nothing can be interrupted: while
+Spark looks for new rows, or at the end of an epoch, which then waits for the stop to arrive (`Runtime.park`).
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from anabranch.errors import AnabranchError, QueryFailed
 from anabranch.settings import Settings
 from anabranch.spark import compat
-from anabranch.spark.failures import as_ours
+from anabranch.spark.failures import as_ours, was_interrupted
 from anabranch.spark.runtime import Runtime
 from anabranch.spark.sinks import Sink
 
@@ -40,6 +44,7 @@ class ContinuousQuery:
         self._stopping = threading.Event()
         self._error: AnabranchError | None = None
         self._spark: StreamingQuery | None = None
+        self._interrupted = False  # an epoch outlasted the patience of `stop`
 
     @classmethod
     def start(
@@ -52,10 +57,15 @@ class ContinuousQuery:
             location = temporary = tempfile.mkdtemp(prefix="anabranch-checkpoint-")
         plan = flow.plan(settings.strategy)
         finite = bool(trigger.get("availableNow") or trigger.get("once"))
+        if trigger.get("once"):
+            # Spark's Once, started after a crash, repeats the interrupted batch and leaves the rest unread; with
+            # flushAtEnd that rest would be late. The answer does not depend on the cut into epochs, so read all.
+            trigger = {"availableNow": True}
         runtime = Runtime(session, plan, flow.inputs, flow.statics, settings, sink, location, flow.schema, name)
         query = cls(flow, runtime, name, finite, temporary)
-        runtime.open()
         try:
+            runtime.halves.refuse_foreign()
+            runtime.open()
             writer = runtime.streaming().writeStream.foreachBatch(runtime.on_batch)
             writer = writer.option("checkpointLocation", f"{location.rstrip('/')}/spark")
             if trigger:
@@ -65,6 +75,8 @@ class ContinuousQuery:
             query._spark = writer.start()
         except BaseException:
             runtime.close()
+            if temporary:
+                shutil.rmtree(temporary, ignore_errors=True)
             raise
         threading.Thread(target=query._supervise, name=f"anabranch-{name or query.id[:8]}", daemon=True).start()
         if not finite:
@@ -111,12 +123,19 @@ class ContinuousQuery:
             raise self._error or as_ours(error) from None
         self._runtime.catch_up()
 
-    def stop(self) -> None:
-        """Stop after the running epoch; everything committed stays."""
+    def stop(self, timeout: float = 60) -> None:
+        """Stop after the running epoch; everything committed stays. An epoch that takes longer than `timeout` seconds
+        is interrupted, and runs again at the next start."""
         self._stopping.set()
-        if self._spark is not None:
-            self._spark.stop()
-        self._done.wait(60)
+        self._runtime.stopping.set()
+        if self._runtime.is_mine():  # called from inside an epoch, which cannot wait for itself
+            threading.Thread(target=self.stop, args=(timeout,), name="anabranch-stop", daemon=True).start()
+            return
+        spark = self._spark
+        if spark is not None and not self._done.is_set():
+            self._interrupted = not self._runtime.await_gap(spark, timeout)
+            spark.stop()
+        self._done.wait(timeout)
 
     def explain(self, extended: bool = False) -> None:
         print(self.plan_text(extended))
@@ -137,14 +156,23 @@ class ContinuousQuery:
         assert self._spark is not None
         try:
             self._spark.awaitTermination()
-            if self._finite and not self._stopping.is_set():
+            if self._finite:
                 self._runtime.finish()
         except Exception as error:
             self._error = self._runtime.error or as_ours(error)
         finally:
-            if self._error is None and self._runtime.error is not None and not self._stopping.is_set():
-                self._error = self._runtime.error
+            self._settle()
+
+    def _settle(self) -> None:
+        """Let go of everything; the outcome is known when this is done."""
+        try:
             self._runtime.close()
+        except Exception as error:
+            self._error = self._error or as_ours(error)
+        finally:
+            self._error = self._error or self._runtime.error
+            if self._interrupted or (self._stopping.is_set() and was_interrupted(self._error)):
+                self._error = None  # `stop` did that
             if self._temporary:
                 shutil.rmtree(self._temporary, ignore_errors=True)
             self._done.set()
@@ -159,7 +187,6 @@ class ContinuousQuery:
                 self._runtime.error = self._runtime.error or as_ours(error)
                 if self._spark is not None:
                     self._spark.stop()
-                self._error = self._runtime.error
                 return
 
 

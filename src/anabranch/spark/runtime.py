@@ -32,19 +32,22 @@ from anabranch.spark import compat
 from anabranch.spark.anchors import Anchors
 from anabranch.spark.epoch import Built, EpochBuilder, Inputs
 from anabranch.spark.failures import as_ours
+from anabranch.spark.halves import SparkHalf
 from anabranch.spark.progress import Phases, ProgressLine, entry
 from anabranch.spark.sinks import Sink
 from anabranch.spark.taps import StreamInput, unified, wire_schema
 from anabranch.state.manifest import Manifest, ManifestLog
 from anabranch.state.meta import open_or_create
+from anabranch.state.owner import Owner
+from anabranch.state.pending import Pending, interrupted
 from anabranch.state.segments import Segment
 from anabranch.state.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-PENDING = "pending.json"
 RECENT = 1000
+PATIENCE_S = 30  # for the stop that was announced to an epoch; Spark's thread is held meanwhile
 
 
 class Runtime:
@@ -68,6 +71,8 @@ class Runtime:
         self.location = location
         self.sites = settings.sites or compat.slots(session)
         self.store = Store.open(settings.state_location or f"{location.rstrip('/')}/anabranch")
+        self.owner = Owner(self.store, self.run_id)
+        self.halves = SparkHalf(location)
         self.log = ManifestLog(self.store)
         self.anchors = Anchors(session)
         self.builder = EpochBuilder(
@@ -75,8 +80,14 @@ class Runtime:
         )
         self.line = ProgressLine(settings.progress)
         self.manifest: Manifest
+        self.stopping = threading.Event()  # no epoch may begin that need not
+        self._parked = threading.Event()
+        self._spark: StreamingQuery | None = None
         self._lock = threading.RLock()
         self._closed = False
+        self._epoch_thread: int | None = None
+        self._began = False  # whether the sink was told to start
+        self._broken = False  # an epoch failed, and what it left is not known
         self._replaying: int | None = None  # the batch that an interrupted epoch belongs to
         self._own_session: SparkSession | None = None
         self._recent: deque[dict[str, Any]] = deque(maxlen=RECENT)
@@ -90,33 +101,26 @@ class Runtime:
         """Find out where the query stands; nothing is written before everything has been checked."""
         fingerprint = self.plan.fingerprint()
         meta = open_or_create(self.store, fingerprint, explain(self.plan), self.settings.cells)
-        self.id = f"{meta.fingerprint[:8]}-{meta.created}".replace(":", "").replace("+", "-")
+        self.id = meta.id
+        self.owner.take()
         found = self.log.latest()
-        self.log.sweep()
         if found is None:
             first = Assignment.initial(self.settings.cells, self.sites)
             found = Manifest(-1, -1, fingerprint, self.sites, first.to_json())
+        elif found.fingerprint != fingerprint:
+            raise CheckpointDamaged("the newest manifest is of another query", where=self.store.uri)
+        self.halves.check(found)
+        pending = interrupted(self.store, found)
+        self.log.sweep()
         assignment = Assignment.from_json(found.assignment).resized(self.sites)
         self.manifest = replace(found, sites=self.sites, assignment=assignment.to_json())
-        self.sink.start(self.session, self.schema, self.manifest.epoch + 1)
-        self._take_up()
-
-    def _take_up(self) -> None:
-        """An epoch that was under way when the process died is the one to come next."""
-        try:
-            pending = json.loads(self.store.read(PENDING))
-        except FileNotFoundError:
-            return
-        except ValueError as error:
-            raise CheckpointDamaged(
-                "the note on the pending epoch is not readable", where=f"{PENDING}: {error}"
-            ) from None
-        if pending["epoch"] != self.manifest.epoch + 1:
-            return
-        if pending["kind"] == "batch":
-            self._replaying = pending["batch"]
-        else:
-            self.own_epoch(pending["kind"])
+        self._began = True
+        self.sink.start(self.session, self.schema, self.manifest.epoch + 1, self.id)
+        # An epoch that was under way when the process died is the one to come next.
+        if pending is not None and pending.kind == "batch":
+            self._replaying = pending.batch
+        elif pending is not None:
+            self.own_epoch(pending.kind)
 
     def streaming(self) -> DataFrame:
         return unified(self.builder.taps, self.inputs, self.statics, self.settings.cells)
@@ -125,22 +129,55 @@ class Runtime:
         with self._lock:
             self._closed = True
             self.line.close()
-            self.anchors.release()
-            self.sink.stop()
+            try:
+                self.anchors.release()
+                if self._began:
+                    self.sink.stop()
+            finally:
+                self.owner.release()
 
     # -- where epochs come from --------------------------------------------------------------------------------
 
     def on_batch(self, df: DataFrame, batch: int) -> None:
         """Spark's next micro-batch. One that is in the manifest already was committed before Spark could note it."""
         with self._lock:
-            if batch > self.manifest.batch:
-                try:
+            try:
+                self.halves.check_next(batch, self.manifest)
+                if batch > self.manifest.batch:
                     self.run_epoch(df, "batch", batch)
-                except Exception as error:
-                    self.error = as_ours(error)
-                    raise
+            except Exception as error:
+                self.error = self.error or as_ours(error)
+                raise
             if self._replaying is not None and batch >= self._replaying:
                 self._replaying = None
+        self._park()
+
+    # -- the end of a running query ----------------------------------------------------------------------------
+
+    def await_gap(self, spark: StreamingQuery, timeout: float) -> bool:
+        """Wait until nothing of Spark's can be interrupted: no trigger is at work, or its epoch has ended and waits
+        here. False if it took too long."""
+        self._spark = spark
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            if not spark.isActive or not spark.status["isTriggerActive"] or self._parked.wait(0.005):
+                return True
+        return False
+
+    def _park(self) -> None:
+        """An epoch is over and the query is to stop: go back to Spark only once it knows that."""
+        if not self.stopping.is_set():
+            return
+        self._parked.set()
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline and (self._spark is None or self._spark.isActive):
+            time.sleep(0.002)
+
+    def is_mine(self) -> bool:
+        """Whether this thread is running an epoch."""
+        return self._epoch_thread == threading.get_ident()
+
+    # -- epochs of our own -------------------------------------------------------------------------------------
 
     def own_epoch(self, kind: str) -> None:
         """An epoch without new rows: `tick`, or `flush` (as if all input had ended)."""
@@ -177,7 +214,7 @@ class Runtime:
     def catch_up(self) -> None:
         """Run what is waiting now."""
         with self._lock:
-            while not self._closed and self.waiting():
+            while not self._closed and not self.stopping.is_set() and self.waiting():
                 self.own_epoch("tick")
 
     def finish(self) -> None:
@@ -185,25 +222,34 @@ class Runtime:
         self.catch_up()
         if self.settings.flush_at_end and self.manifest.epoch >= 0 and self._waits:
             with self._lock:
-                self.own_epoch("flush")
+                if not self.stopping.is_set():
+                    self.own_epoch("flush")
 
     # -- one epoch ---------------------------------------------------------------------------------------------
 
     def run_epoch(self, df: DataFrame, kind: str, batch: int) -> None:
+        if self._broken:
+            raise QueryFailed("an epoch failed before: the query must start again from its checkpoint")
+        self._broken = True  # until this epoch is committed: nothing else may run under its number
+        self._epoch_thread = threading.get_ident()
         begin = time.perf_counter()
-        before = self.manifest
-        epoch = before.epoch + 1
-        self.store.write(PENDING, json.dumps({"epoch": epoch, "kind": kind, "batch": batch}).encode())
+        epoch = self.manifest.epoch + 1
+        self.owner.check()
+        Pending(epoch, kind, batch).write(self.store)
         given = self._given(kind)
         built = self.builder.build(df, given, self._rows_before)
         planned = time.perf_counter()
         try:
             self._write(built, epoch)
             ran = time.perf_counter()
-            self.manifest = self._after(built, given, kind, batch)
+            after = self._after(built, given, kind, batch)
         finally:
+            self._epoch_thread = None
             built.release()
-        self.log.commit(self.manifest)
+        self.owner.check()
+        self.log.commit(after)
+        self.manifest = after
+        self._broken = False
         self.log.retain()
         end = time.perf_counter()
         phases = Phases((planned - begin) * 1e3, (ran - planned) * 1e3, (end - ran) * 1e3, (end - begin) * 1e3)
@@ -256,6 +302,7 @@ class Runtime:
             closed=given.watermark if given.watermark is not None else self.manifest.closed,
             streams=streams,
             state=next_state(given, reports),
+            extra=self.manifest.extra | {"offsets": self.halves.offsets(batch)},
         )
 
     def _streams(self, built: Built) -> dict[str, dict[str, Any]]:

@@ -110,9 +110,7 @@ class FlowWriter:
         settings, rest = parse(self._options, self._conf())
         location = self._take(rest, "checkpointLocation")
         flow = self._flow
-        sink = sinks.table_sink(
-            flow.session, tableName, flow.schema, self._format, rest, self._partition_by, flow.plan().fingerprint()
-        )
+        sink = sinks.table_sink(flow.session, tableName, flow.schema, self._format, rest, self._partition_by)
         return ContinuousQuery.start(flow, sink, settings, location, self._name, self._trigger)
 
     def _conf(self) -> dict[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
+from uuid import uuid4
 
 from anabranch.errors import CheckpointDamaged, CheckpointMismatch
 from anabranch.routing.cells import cell_bits
@@ -18,11 +19,12 @@ PATH = "meta.json"
 _DIFF_LINES = 40
 _FIX = "restore the file from a copy of the checkpoint, or start again with a new, empty checkpoint folder"
 _SPARK = frozenset({"offsets", "commits", "metadata", "sources", "state"})
-_TYPES = {"fingerprint": str, "plan": str, "cells": int, "created": str}
+_TYPES = {"id": str, "fingerprint": str, "plan": str, "cells": int, "created": str}
 
 
 @dataclass(frozen=True)
 class Meta:
+    id: str  # of this checkpoint alone: what sinks know it by
     fingerprint: str  # of the plan: what must be equal for the state to mean the same
     plan: str  # for people, and for the difference that a mismatch shows
     cells: int
@@ -36,7 +38,7 @@ def open_or_create(store: Store, fingerprint: str, plan_text: str, cells: int) -
         raw = store.read(PATH)
     except FileNotFoundError:
         _refuse_foreign(store)
-        meta = Meta(fingerprint, plan_text, cells, datetime.now(UTC).isoformat(timespec="seconds"))
+        meta = Meta(str(uuid4()), fingerprint, plan_text, cells, datetime.now(UTC).isoformat(timespec="seconds"))
         try:
             store.write(PATH, seal("checkpoint", FORMAT, asdict(meta)), replace=False)
             return meta

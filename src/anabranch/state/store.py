@@ -203,6 +203,11 @@ class LocalStore(Store):
         return f"{self.uri}/{check_path(path)}"
 
 
+def folder_of(uri: str) -> str | None:
+    """The absolute path of a location that is a folder of this host; None if it lies elsewhere."""
+    return None if _is_remote(uri) else _local_root(uri)
+
+
 def _is_remote(uri: object) -> bool:
     match = _SCHEME.match(uri) if isinstance(uri, str) else None
     return match is not None and match.group(1).lower() != "file"

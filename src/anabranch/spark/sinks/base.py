@@ -19,8 +19,11 @@ class Sink(ABC):
     name: ClassVar[str]
     reads_often: ClassVar[bool] = False  # whether `write` may run several actions: the rows are persisted before
 
-    def start(self, session: SparkSession, schema: StructType, first_epoch: int) -> None:
-        """Check everything that can be checked before the first epoch; raise SinkError. `first_epoch` comes next."""
+    def start(self, session: SparkSession, schema: StructType, first_epoch: int, checkpoint: str) -> None:
+        """Check everything that can be checked before the first epoch; raise SinkError. `first_epoch` comes next.
+
+        `checkpoint` is the identity of the checkpoint: epoch n of another one is another epoch.
+        """
 
     @abstractmethod
     def write(self, rows: DataFrame, epoch: int) -> None: ...

@@ -25,14 +25,14 @@ class MemorySink(Sink):
         self.session: SparkSession | None = None
         self.schema: StructType | None = None
 
-    def start(self, session: SparkSession, schema: StructType, first_epoch: int) -> None:
+    def start(self, session: SparkSession, schema: StructType, first_epoch: int, checkpoint: str) -> None:
         if first_epoch > 0:
             raise SinkError(
                 "the memory sink cannot take up an old checkpoint: its rows are gone",
                 fix="start with a new checkpointLocation, or write to files",
             )
         self.session, self.schema = session, schema
-        self.files.start(session, schema, first_epoch)
+        self.files.start(session, schema, first_epoch, checkpoint)
         session.createDataFrame([], schema).createOrReplaceTempView(self.view)
 
     def write(self, rows: DataFrame, epoch: int) -> None:
@@ -50,14 +50,17 @@ class MemorySink(Sink):
 
 
 class DeltaSink(Sink):
-    """A Delta table: exactly-once by its transaction identifiers."""
+    """A Delta table: exactly-once by its transaction identifiers, the checkpoint's and the epoch's."""
 
     name = "delta"
 
-    def __init__(self, table: str, application: str, options: dict[str, str]) -> None:
+    def __init__(self, table: str, options: dict[str, str]) -> None:
         self.table = table
-        self.application = application
         self.options = options
+        self.application = ""
+
+    def start(self, session: SparkSession, schema: StructType, first_epoch: int, checkpoint: str) -> None:
+        self.application = checkpoint
 
     def write(self, rows: DataFrame, epoch: int) -> None:
         writer = rows.write.format("delta").mode("append").options(**self.options)
@@ -66,7 +69,7 @@ class DeltaSink(Sink):
 
 def table_sink(
     session: SparkSession, table: str, schema: StructType, format: str | None, options: dict[str, str],
-    partition_by: tuple[str, ...], application: str,
+    partition_by: tuple[str, ...],
 ) -> Sink:  # fmt: skip
     """The sink for a table, which is created (parquet unless told) when it is missing."""
     if not session.catalog.tableExists(table):
@@ -74,7 +77,7 @@ def table_sink(
     told = {row["col_name"]: row["data_type"] for row in session.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()}
     provider = str(told.get("Provider", "")).lower()
     if provider == "delta":
-        return DeltaSink(table, application, options)
+        return DeltaSink(table, options)
     if provider not in FORMATS:
         raise SinkError(
             f"table {table} is stored as {provider or 'a view'}, which cannot be appended to exactly once",
