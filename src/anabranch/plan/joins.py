@@ -161,10 +161,10 @@ class JoinBuilder:
                 slack_j = self.inputs[bound.j].gaps, bound.time_j, times[bound.j]
                 early_i, late_i = _slack(*slack_i)
                 early_j, late_j = _slack(*slack_j)
-                if bound.high is not None and late_j is not None and early_i is not None:
-                    tighten(bound.i, bound.j, bound.high + late_j + early_i)
-                if bound.low is not None and late_i is not None and early_j is not None:
-                    tighten(bound.j, bound.i, -bound.low + late_i + early_j)
+                if bound.high is not None and early_j is not None and late_i is not None:
+                    tighten(bound.i, bound.j, bound.high + early_j + late_i)
+                if bound.low is not None and early_i is not None and late_j is not None:
+                    tighten(bound.j, bound.i, -bound.low + early_i + late_j)
                 continue
             if bound.high is not None:
                 tighten(bound.i, bound.j, bound.high)
