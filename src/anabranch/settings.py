@@ -6,8 +6,9 @@ case-insensitive. Collaborators (stores, clocks, sinks) are constructor argument
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -49,9 +50,9 @@ def _size(text: str) -> int:
     return int(match.group(1)) << 10 * exponent
 
 
-def _boolean(text: str) -> bool:
+def _boolean(text: str, what: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise SettingError(f"{text!r} is neither true nor false")
+        raise SettingError(f"option {what} has the value {text!r}", fix="use true or false")
     return text.lower() == "true"
 
 
@@ -75,26 +76,31 @@ OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "sites": ("sites", int),
     "cells": ("cells", int),
     "strategy": ("strategy", str),
-    "idleafter": ("idle_after_us", lambda v: duration_us(v, "idleAfter")),
+    "idleAfter": ("idle_after_us", lambda v: duration_us(v, "idleAfter")),
     "heartbeat": ("heartbeat_us", lambda v: duration_us(v, "heartbeat")),
-    "flushatend": ("flush_at_end", _boolean),
-    "statelocation": ("state_location", str),
+    "flushAtEnd": ("flush_at_end", lambda v: _boolean(v, "flushAtEnd")),
+    "stateLocation": ("state_location", str),
     "combine": ("combine", str),
-    "progress": ("progress", _boolean),
-    "verify": ("verify", _boolean),
+    "progress": ("progress", lambda v: _boolean(v, "progress")),
+    "verify": ("verify", lambda v: _boolean(v, "verify")),
 }
+_SPELT = {name.lower(): name for name in OPTIONS}
+ELSEWHERE = ("checkpointLocation", "path")  # every sink's, read by the writer
 
 
 def parse(options: Mapping[str, str], conf: Mapping[str, str]) -> tuple[Settings, dict[str, str]]:
     """Settings from options over configuration, and the options that are not ours (for the sink)."""
-    known = {k.removeprefix(CONF_PREFIX).lower(): v for k, v in conf.items() if k.startswith(CONF_PREFIX)}
-    for name in known:
-        if name not in OPTIONS:
-            raise SettingError(f"unknown configuration {CONF_PREFIX}{name}", fix=f"known: {', '.join(sorted(OPTIONS))}")
+    known: dict[str, str] = {}
+    for key, value in conf.items():
+        if key.startswith(CONF_PREFIX):
+            name = key.removeprefix(CONF_PREFIX)
+            if name.lower() not in _SPELT:
+                raise SettingError(f"unknown configuration {key}", fix=_meant(name, CONF_PREFIX))
+            known[_SPELT[name.lower()]] = value
     rest: dict[str, str] = {}
     for name, value in options.items():
-        if name.lower() in OPTIONS:
-            known[name.lower()] = value
+        if name.lower() in _SPELT:
+            known[_SPELT[name.lower()]] = value
         else:
             rest[name] = value
     values: dict[str, Any] = {}
@@ -103,10 +109,41 @@ def parse(options: Mapping[str, str], conf: Mapping[str, str]) -> tuple[Settings
         try:
             values[field] = read(str(value))
         except ValueError:
-            raise SettingError(f"option {name} has the value {value!r}, which is not a number") from None
+            raise SettingError(
+                f"option {name} has the value {value!r}, which is not a whole number", fix=f"write it like {name}=8"
+            ) from None
     settings = Settings(**values)
     _check(settings)
     return settings, rest
+
+
+def refuse_misspelt(rest: Mapping[str, str], sink: str, known: Collection[str], open_ended: bool) -> None:
+    """Options that are neither ours nor the sink's. A sink that hands its options on to Spark (`open_ended`) may have
+    any, so there only one that is nearly one of ours is refused."""
+    lower = {k.lower() for k in known}
+    for name in rest:
+        if name.lower() in lower:
+            continue
+        near = nearest(name, (*OPTIONS, *ELSEWHERE, *known))
+        if near is not None:
+            raise SettingError(
+                f"there is no option {name}", where=f"writeStream to {sink}", fix=f"did you mean {near}?"
+            )
+        if not open_ended:
+            fix = f"its own: {', '.join(known) or 'none'}; of the query: {', '.join((*OPTIONS, *ELSEWHERE[:1]))}"
+            raise SettingError(f"there is no option {name}", where=f"writeStream to {sink}", fix=fix)
+
+
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """The known name that this one is probably a slip of."""
+    lower = {k.lower(): k for k in known}
+    close = difflib.get_close_matches(name.lower(), list(lower), 1, 0.8)
+    return lower[close[0]] if close else None
+
+
+def _meant(name: str, prefix: str) -> str:
+    near = nearest(name, OPTIONS)
+    return f"did you mean {prefix}{near}?" if near else f"known: {prefix}… with {', '.join(OPTIONS)}"
 
 
 def _check(s: Settings) -> None:
@@ -118,6 +155,9 @@ def _check(s: Settings) -> None:
         raise SettingError(f"{s.sites} sites cannot share {s.cells} cells", fix="raise cells or lower sites")
     if s.strategy not in STRATEGIES:
         raise SettingError(f"strategy is {s.strategy!r}", fix=f"use one of {', '.join(STRATEGIES)}")
+    if s.heartbeat_us <= 0 or (s.idle_after_us is not None and s.idle_after_us <= 0):
+        name = "heartbeat" if s.heartbeat_us <= 0 else "idleAfter"
+        raise SettingError(f"{name} is no time at all", fix="use a length like '1 second'")
     if s.combine not in ("auto", "always", "never"):
         raise SettingError(f"combine is {s.combine!r}", fix="use auto, always or never")
 

@@ -7,19 +7,28 @@ is checked by Catalyst when the flow is built, nothing runs before `start()`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from anabranch.errors import MissingEventTime, QueryError, UnknownColumn, UnsupportedQuery
+from anabranch.errors import (
+    MissingEventTime,
+    QueryError,
+    SettingError,
+    UnboundedJoin,
+    UnknownColumn,
+    UnsupportedQuery,
+)
 from anabranch.plan.compiler import Compiler, StreamType
 from anabranch.plan.explain import explain
 from anabranch.plan.physical import Plan
 from anabranch.plan.types import TIMES
 from anabranch.query import windows
+from anabranch.query.operators import Operator
 from anabranch.query.relation import Relation
+from anabranch.query.scope import suggest
 from anabranch.query.tokens import quote, split_alias, tokenise, unquote
 from anabranch.query.windows import WindowSpec
 from anabranch.settings import duration_us
@@ -40,11 +49,17 @@ def stream(df: DataFrame, name: str, event_time: str | None = None, delay: str =
 
     `event_time` is its timestamp column; rows may come up to `delay` later than newer ones and still count.
     """
+    if not isinstance(df, DataFrame):
+        raise UnsupportedQuery(
+            f"stream {name} is made of a {type(df).__name__}, not of a DataFrame", fix="read it with spark.readStream"
+        )
     if not df.isStreaming:
         raise UnsupportedQuery(
             f"{name} is not a streaming DataFrame",
+            where=f"ab.stream(..., {name!r})",
             fix="read it with spark.readStream; a static one goes into a join as it is",
         )
+    relation = Relation.source(name, df.columns)
     types = {f.name: f.dataType.simpleString() for f in df.schema.fields}
     for column in types:
         if column in RESERVED or (column[:2] in ("_k", "_p", "_o", "_c", "_d") and column[2:].isdigit()):
@@ -56,17 +71,20 @@ def stream(df: DataFrame, name: str, event_time: str | None = None, delay: str =
         found = next((c for c in types if c.lower() == event_time.lower()), None)
         if found is None:
             raise UnknownColumn(
-                f"stream {name} has no column {event_time} for its event time",
-                fix=f"its columns are {', '.join(types)}",
+                f"stream {name} has no column `{event_time}` for its event time",
+                fix=suggest(event_time, types, "its columns are"),
             )
         event_time, kind = found, types[found]
         if kind not in TIMES:
             raise MissingEventTime(
-                f"the event time {event_time} of {name} is a {kind}, not a timestamp",
+                f"the event time {event_time} of {name} is of type {kind}, not a timestamp",
                 fix=f"convert it before, e.g. df.withColumn('{event_time}', F.timestamp_seconds('{event_time}'))",
             )
     source = StreamInput(name, df, event_time, kind, duration_us(delay, "delay"))
-    relation = Relation.source(name, list(types), event_time)
+    if source.delay_us < 0:
+        raise SettingError(f"the delay of {name} is negative", where=f"delay={delay!r}", fix="use '0 seconds' or more")
+    if event_time is not None:
+        relation = Relation.source(name, df.columns, event_time)
     return Flow(relation, {name: source}, {}, df.sparkSession)
 
 
@@ -87,7 +105,9 @@ def sql(text: str, **relations: Flow | DataFrame) -> Flow:
     names = spark_names(session, text, flows, statics)
     if names is not None:
         relation = relation.output(names)
-    return together(relation, *flows.values(), statics=statics).checked()
+    flow = together(relation, *flows.values(), statics=statics)
+    flow.plan()
+    return flow
 
 
 def spark_names(
@@ -145,6 +165,7 @@ class Flow:
     inputs: Mapping[str, StreamInput]
     statics: Mapping[str, DataFrame]
     session: SparkSession
+    _plans: dict[str, Plan] = field(default_factory=dict, init=False, repr=False, compare=False)  # by strategy
 
     # -- row by row --------------------------------------------------------------------------------------------
 
@@ -209,7 +230,11 @@ class Flow:
         conditions += [text_of(c) for c in more if not (isinstance(c, str) and not c)]
         if isinstance(other, Flow):
             if how.lower() != "inner":
-                raise UnsupportedQuery(f"a {how} join of streams", fix="inner joins of streams are supported")
+                raise UnsupportedQuery(
+                    f"a {how} join of streams",
+                    where=f"join with {', '.join(other.inputs)}",
+                    fix="inner joins of streams are supported, and left joins with a static DataFrame",
+                )
             return together(self.relation.join(other.relation, conditions, using, within), self, other).checked()
         called = name or f"static_{len(self.statics) + 1}"
         check_static(called, other)
@@ -244,13 +269,15 @@ class Flow:
         return ddl(self.plan().columns)
 
     def plan(self, strategy: str = "subquery-cluster") -> Plan:
-        """The physical plan; what cannot run is refused here."""
+        """The physical plan of the output; what cannot run is refused here."""
+        return self._compiled(self.relation.output().operator, strategy)
+
+    def _compiled(self, operator: Operator, strategy: str = "subquery-cluster") -> Plan:
         types = {
             name: StreamType({f.name: f.dataType.simpleString() for f in s.df.schema.fields}, s.event_time)
             for name, s in self.inputs.items()
         }
-        typer = CatalystTyper(self.session, self.statics)
-        return Compiler(types, typer).compile(self.relation.output().operator, strategy)
+        return Compiler(types, CatalystTyper(self.session, self.statics)).compile(operator, strategy)
 
     def explain(self, extended: bool = False) -> None:
         """Subqueries, exchanges, and where each expression runs."""
@@ -263,8 +290,16 @@ class Flow:
         return FlowWriter(self)
 
     def checked(self) -> Flow:
-        """Compile once, so that a mistake is met where it was made."""
-        self.plan()
+        """Compile once, so that a mistake is met where it was made.
+
+        What later steps can still mend is left to `start()`: equal names on both sides of a join, and time bounds that
+        a `where` may add to it.
+        """
+        try:
+            self._compiled(self.relation.operator)
+        except UnboundedJoin:
+            if self.relation.joined is None:
+                raise
         return self
 
     def _with(self, relation: Relation) -> Flow:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from anabranch.errors import QueryError, UnknownColumn, UnsupportedQuery
 from anabranch.plan.types import quoted
 from anabranch.plan.window_time import evaluable
+from anabranch.query.scope import suggest
 
 
 class CatalystTyper:
@@ -29,17 +29,30 @@ class CatalystTyper:
         key = (tuple(columns.items()), tuple(texts))
         if key not in self._known:
             named = [f"({evaluable(t)}) AS _{i}" for i, t in enumerate(texts)]
-            with Translated(columns):
+            try:
                 schema = self.empty(columns).selectExpr(*named).schema
+            except (AnalysisException, ParseException) as error:
+                raise self._explained(error, columns, texts) from None
             self._known[key] = [f.dataType.simpleString() for f in schema.fields]
         return self._known[key]
+
+    def _explained(self, error: PySparkException, columns: Mapping[str, str], texts: Sequence[str]) -> QueryError:
+        """Which of the texts it was."""
+        for text in texts:
+            try:
+                _ = self.empty(columns).selectExpr(evaluable(text)).schema
+            except (AnalysisException, ParseException) as own:
+                return in_our_words(own, list(columns), text)
+        return in_our_words(error, list(columns))
 
     def lookup(
         self, columns: Mapping[str, str], static: str, how: str, condition: str, renames: Mapping[str, str]
     ) -> dict[str, str]:
-        with Translated({**columns, **renames}):
+        try:
             joined = look_up(self.empty(columns), self.statics[static], how, evaluable(condition), renames)
             return {f.name: f.dataType.simpleString() for f in joined.schema.fields}
+        except (AnalysisException, ParseException) as error:
+            raise in_our_words(error, [*columns, *renames], condition) from None
 
     def static_columns(self, static: str) -> tuple[str, ...]:
         return tuple(self.statics[static].columns)
@@ -73,32 +86,23 @@ def look_up(df: DataFrame, static: DataFrame, how: str, condition: str, renames:
     return df.join(side, F.expr(condition), how)
 
 
-class Translated:
-    """Spark's analysis errors in the user's words."""
-
-    def __init__(self, columns: Mapping[str, str]) -> None:
-        self.columns = columns
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, (AnalysisException, ParseException)):
-            raise in_our_words(error, list(self.columns)) from None
-
-
-def in_our_words(error: PySparkException, columns: Sequence[str]) -> QueryError:
-    text = str(error).split("\n\nJVM stacktrace")[0]
-    text = re.split(r";\s*\n", text)[0]
+def in_our_words(error: PySparkException, columns: Sequence[str], where: str | None = None) -> QueryError:
+    """`where`: the text that Spark was given, if it is short and the user's own."""
     condition = (error.getCondition() or "") if hasattr(error, "getCondition") else ""
+    text = re.split(r";\s*\n|;\s*line \d+ pos|\n", str(error).strip())[0]
+    text = re.sub(r"\s*SQLSTATE: \w+( \(line \d+, pos \d+\))?", "", text)
     unknown = re.search(r"name `?(.+?)`? cannot be resolved", text)
     if condition.startswith("UNRESOLVED_COLUMN") and unknown:
         name = unknown.group(1).replace("`", "")
-        near = difflib.get_close_matches(name.split(".")[-1], columns, 3, 0.5)
-        hint = f"did you mean {' or '.join(near)}? " if near else ""
-        return UnknownColumn(f"there is no column {name}", fix=f"{hint}columns here: {', '.join(columns)}")
+        return UnknownColumn(f"there is no column `{name}`", where=where, fix=suggest(name, columns, "the columns are"))
+    if condition.startswith("UNRESOLVED_ROUTINE"):
+        name = re.search(r"routine `(.+?)`", text)
+        return UnsupportedQuery(
+            f"there is no function {name.group(1) if name else ''}", where=where or text,
+            fix="see Spark's SQL functions for the name; a function of your own is registered with spark.udf.register",
+        )  # fmt: skip
     if condition.startswith("AMBIGUOUS_REFERENCE"):
-        return UnknownColumn(text.splitlines()[0], fix="write it with the stream's name in front: stream.column")
+        return UnknownColumn(text, where=where, fix="write it with the stream's name in front: stream.column")
     if isinstance(error, ParseException):
-        return UnsupportedQuery("Spark cannot parse the query", where=text.strip(), fix="correct the SQL")
-    return QueryError("Spark cannot analyse the query", where=text.strip(), fix="correct the expression")
+        return UnsupportedQuery(f"Spark cannot parse this: {text}", where=where, fix="correct the SQL")
+    return QueryError(f"Spark cannot analyse this: {text}", where=where, fix="correct the expression")
