@@ -16,12 +16,15 @@ import threading
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from anabranch.errors import AnabranchError, QueryFailed
+import pyarrow.fs as pafs
+
+from anabranch.errors import AnabranchError, QueryFailed, SettingError
 from anabranch.settings import Settings
 from anabranch.spark import compat
 from anabranch.spark.failures import as_ours, was_interrupted
 from anabranch.spark.runtime import Runtime
 from anabranch.spark.sinks import Sink
+from anabranch.spark.sinks.files import open_folder
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -29,11 +32,25 @@ if TYPE_CHECKING:
     from anabranch.spark.api import Flow
 
 
+class Fresh:
+    """A checkpoint folder that does not exist yet; `undo` takes it back when the query does not start after all."""
+
+    def __init__(self, location: str) -> None:
+        self.fs, self.root, _, _ = open_folder(location)
+        self.is_new = self._kind() == pafs.FileType.NotFound
+
+    def _kind(self) -> Any:
+        return self.fs.get_file_info(self.root).type
+
+    def undo(self) -> None:
+        if self.is_new and self._kind() == pafs.FileType.Directory:
+            self.fs.delete_dir(self.root)
+
+
 class ContinuousQuery:
     """Made by `writeStream.start()`."""
 
     def __init__(self, flow: Flow, runtime: Runtime, name: str | None, finite: bool, temporary: str | None) -> None:
-        self.id = runtime.id
         self.runId = runtime.run_id
         self.name = name
         self._flow = flow
@@ -52,10 +69,15 @@ class ContinuousQuery:
     ) -> ContinuousQuery:
         session = flow.session
         compat.check_session(session)
+        plan = flow.plan(settings.strategy)
+        sink.check(session, flow.schema)
+        if name and any(q.name == name for q in session.streams.active):
+            raise SettingError(f"a query named {name} is running already", where=".queryName(...)",
+                               fix="stop it first, or give this one another name")  # fmt: skip
         temporary = None
         if location is None:
             location = temporary = tempfile.mkdtemp(prefix="anabranch-checkpoint-")
-        plan = flow.plan(settings.strategy)
+        fresh = Fresh(location)
         finite = bool(trigger.get("availableNow") or trigger.get("once"))
         if trigger.get("once"):
             # Spark's Once, started after a crash, repeats the interrupted batch and leaves the rest unread; with
@@ -77,6 +99,7 @@ class ContinuousQuery:
             runtime.close()
             if temporary:
                 shutil.rmtree(temporary, ignore_errors=True)
+            fresh.undo()
             raise
         threading.Thread(target=query._supervise, name=f"anabranch-{name or query.id[:8]}", daemon=True).start()
         if not finite:
@@ -84,6 +107,11 @@ class ContinuousQuery:
         return query
 
     # -- what Spark's handle has --------------------------------------------------------------------------------
+
+    @property
+    def id(self) -> str:
+        """The checkpoint's: the same after every restart."""
+        return self._runtime.id
 
     @property
     def isActive(self) -> bool:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import SettingError, SinkError, UnsupportedQuery
-from anabranch.settings import parse
+from anabranch.settings import duration_us, nearest, parse, refuse_misspelt
 from anabranch.spark import sinks
+from anabranch.spark.sinks.files import FORMATS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from anabranch.spark.api import Flow
     from anabranch.spark.query import ContinuousQuery
+
+OTHERS = ("foreachBatch", "memory", "console", "noop")
 
 
 class FlowWriter:
@@ -48,70 +51,104 @@ class FlowWriter:
         """Only 'append': every row is final when it is emitted."""
         if outputMode.lower() != "append":
             raise UnsupportedQuery(
-                f"output mode {outputMode!r}", fix="use 'append': rows are emitted once, when they are final"
-            )
+                f"output mode {outputMode!r} is not supported", where=".outputMode(...)",
+                fix="use 'append': rows are emitted once, when they are final",
+            )  # fmt: skip
         return self
 
     def queryName(self, queryName: str) -> FlowWriter:
         self._name = queryName
         return self
 
-    def partitionBy(self, *cols: str) -> FlowWriter:
+    def partitionBy(self, *cols: str | Sequence[str]) -> FlowWriter:
         """Sub-folders by these columns (file sinks)."""
-        self._partition_by = cols
+        self._partition_by = tuple(c for col in cols for c in ([col] if isinstance(col, str) else col))
         return self
 
     def trigger(
-        self, *, processingTime: str | None = None, availableNow: bool | None = None, once: bool | None = None
-    ) -> FlowWriter:
+        self, *, processingTime: str | None = None, availableNow: bool | None = None, once: bool | None = None,
+        continuous: str | None = None, realTime: str | None = None,
+    ) -> FlowWriter:  # fmt: skip
         """As in Spark: every so often (default: at once), or what there is and then stop."""
+        if continuous or realTime:
+            raise UnsupportedQuery("only micro-batch triggers are supported", where=".trigger(...)",
+                                   fix="use processingTime='1 second' or availableNow=True")  # fmt: skip
         given = {"processingTime": processingTime, "availableNow": availableNow, "once": once}
-        self._trigger = {k: v for k, v in given.items() if v}
+        self._trigger = {k: v for k, v in given.items() if v is not None and v is not False}
         if len(self._trigger) != 1:
-            raise SettingError("trigger takes exactly one of processingTime, availableNow and once")
+            raise SettingError("trigger takes exactly one of processingTime, availableNow and once",
+                               where=".trigger(...)", fix="e.g. .trigger(availableNow=True)")  # fmt: skip
+        if processingTime is not None and duration_us(str(processingTime), "processingTime") < 0:
+            raise SettingError("processingTime is negative", where=f"processingTime={processingTime!r}")
         return self
 
     def foreachBatch(self, func: Callable[[DataFrame, int], object]) -> FlowWriter:
         """func(rows, epoch) for every epoch; a repeated epoch number means the same rows again."""
+        if not callable(func):
+            raise SinkError(f"foreachBatch takes a function, not a {type(func).__name__}",
+                            fix="def write(rows, epoch): ...")  # fmt: skip
         self._function = func
         return self
 
-    def start(self, path: str | None = None) -> ContinuousQuery:
+    def start(
+        self, path: str | None = None, format: str | None = None, outputMode: str | None = None,
+        partitionBy: str | Sequence[str] | None = None, queryName: str | None = None, **options: Any,
+    ) -> ContinuousQuery:  # fmt: skip
         """Check everything, then start."""
+        if outputMode is not None:
+            self.outputMode(outputMode)
+        if partitionBy is not None:
+            self.partitionBy(*([partitionBy] if isinstance(partitionBy, str) else partitionBy))
+        self._format = format.lower() if format is not None else self._format
+        self._name = queryName if queryName is not None else self._name
+        self.options(**options)
+        return self._start(lambda rest: self._sink(rest, path))
+
+    def toTable(self, tableName: str) -> ContinuousQuery:
+        """Append to a table of the catalog, which is created when it is missing."""
+        return self._start(lambda rest: sinks.TableSink(tableName, self._format, rest, self._partition_by))
+
+    def _start(self, make: Callable[[dict[str, str]], sinks.Sink]) -> ContinuousQuery:
         from anabranch.spark.query import ContinuousQuery
 
         settings, rest = parse(self._options, self._conf())
         location = self._take(rest, "checkpointLocation")
-        format = "foreachBatch" if self._function else (self._format or "parquet")
+        return ContinuousQuery.start(self._flow, make(rest), settings, location, self._name, self._trigger)
+
+    def _sink(self, rest: dict[str, str], path: str | None) -> sinks.Sink:
+        """The sink by its name; what is left of the options is its own."""
         folder = path or self._take(rest, "path")
-        sink: sinks.Sink
-        if self._function:
-            sink = sinks.ForeachBatchSink(self._function)
-        elif format == "noop":
-            sink = sinks.NoopSink()
-        elif format == "console":
-            sink = sinks.ConsoleSink(int(self._take(rest, "numRows") or 20), self._take(rest, "truncate") != "false")
-        elif format == "memory":
-            if not self._name:
-                raise SinkError("the memory sink needs a name for its view", fix=".queryName('name')")
-            sink = sinks.MemorySink(self._name)
-        else:
+        format = "foreachBatch" if self._function else (self._format or "parquet")
+        if format in FORMATS:
+            refuse_misspelt(rest, format, (), open_ended=True)
             if not folder:
                 raise SinkError(
                     f"format {format!r} needs a folder", fix=".option('path', 'folder') or .start('folder')"
                 )
-            sink = sinks.FileSink(folder, format, rest, self._partition_by)
-        return ContinuousQuery.start(self._flow, sink, settings, location, self._name, self._trigger)
-
-    def toTable(self, tableName: str) -> ContinuousQuery:
-        """Append to a table of the catalog, which is created when it is missing."""
-        from anabranch.spark.query import ContinuousQuery
-
-        settings, rest = parse(self._options, self._conf())
-        location = self._take(rest, "checkpointLocation")
-        flow = self._flow
-        sink = sinks.table_sink(flow.session, tableName, flow.schema, self._format, rest, self._partition_by)
-        return ContinuousQuery.start(flow, sink, settings, location, self._name, self._trigger)
+            return sinks.FileSink(folder, format, rest, self._partition_by)
+        if format not in OTHERS:
+            known = ", ".join((*FORMATS, *OTHERS[1:]))
+            near = nearest(format, (*FORMATS, *OTHERS))
+            hint = f"did you mean {near!r}? " if near else ""
+            raise SinkError(
+                f"there is no output format {format!r}", where=".format(...)",
+                fix=f"{hint}use one of {known}; .toTable(...) for Delta; .foreachBatch(...) for anything else",
+            )  # fmt: skip
+        if self._partition_by:
+            raise SinkError(f"partitionBy means nothing to {format}", where=".partitionBy(...)", fix="leave it out")
+        refuse_misspelt(rest, format, ("numRows", "truncate") if format == "console" else (), open_ended=False)
+        if self._function:
+            return sinks.ForeachBatchSink(self._function)
+        if format == "memory":
+            if not self._name:
+                raise SinkError("the memory sink needs a name for its view", fix=".queryName('name')")
+            return sinks.MemorySink(self._name)
+        if format == "console":
+            rows = self._take(rest, "numRows") or "20"
+            if not rows.isdigit():
+                raise SettingError(f"option numRows has the value {rows!r}", fix="write it like numRows=20")
+            return sinks.ConsoleSink(int(rows), self._take(rest, "truncate") != "false")
+        return sinks.NoopSink()
 
     def _conf(self) -> dict[str, str]:
         conf: Any = self._flow.session.conf.getAll

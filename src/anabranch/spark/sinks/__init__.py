@@ -3,6 +3,7 @@
 from anabranch.spark.sinks.base import Sink
 from anabranch.spark.sinks.calls import ConsoleSink, ForeachBatchSink, NoopSink
 from anabranch.spark.sinks.files import FileSink
-from anabranch.spark.sinks.tables import MemorySink, table_sink
+from anabranch.spark.sinks.memory import MemorySink
+from anabranch.spark.sinks.tables import TableSink
 
-__all__ = ["ConsoleSink", "FileSink", "ForeachBatchSink", "MemorySink", "NoopSink", "Sink", "table_sink"]
+__all__ = ["ConsoleSink", "FileSink", "ForeachBatchSink", "MemorySink", "NoopSink", "Sink", "TableSink"]

@@ -19,6 +19,9 @@ class Sink(ABC):
     name: ClassVar[str]
     reads_often: ClassVar[bool] = False  # whether `write` may run several actions: the rows are persisted before
 
+    def check(self, session: SparkSession, schema: StructType) -> None:
+        """Refuse what cannot work, before anything is written anywhere; raise SinkError."""
+
     def start(self, session: SparkSession, schema: StructType, first_epoch: int, checkpoint: str) -> None:
         """Check everything that can be checked before the first epoch; raise SinkError. `first_epoch` comes next.
 

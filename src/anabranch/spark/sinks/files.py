@@ -55,13 +55,12 @@ class FileSink(Sink):
     def describe(self) -> str:
         return f"{self.format}[{self.path}]"
 
-    def start(self, session: SparkSession, schema: StructType, first_epoch: int, checkpoint: str) -> None:
-        missing = [c for c in self.partition_by if c not in schema.names]
-        if missing:
-            raise SinkError(f"partitionBy names columns that the output lacks: {', '.join(missing)}",
-                            where=self.describe(), fix=f"output columns: {', '.join(schema.names)}")  # fmt: skip
+    def check(self, session: SparkSession, schema: StructType) -> None:
+        check_columns(schema, self.format, self.partition_by, self.describe())
         if self.fs.get_file_info(self.root).type == pafs.FileType.File:
-            raise SinkError(f"the output path {self.path} is a file", fix="give a folder")
+            raise SinkError("the output path is a file", where=self.path, fix="give a folder")
+
+    def start(self, session: SparkSession, schema: StructType, first_epoch: int, checkpoint: str) -> None:
         self.log.open()
         self._check(first_epoch, checkpoint)
         self.checkpoint = checkpoint
@@ -168,6 +167,31 @@ class FileSink(Sink):
         staging = f"{self.root}/{STAGING}"
         if self.fs.get_file_info(staging).type != pafs.FileType.NotFound:
             self.fs.delete_dir(staging)
+
+
+def check_columns(schema: StructType, format: str, partition_by: tuple[str, ...], where: str) -> None:
+    """What Spark would find out when it writes the first rows."""
+    names = [n.lower() for n in schema.names]
+    missing = [c for c in partition_by if c.lower() not in names]
+    if missing:
+        raise SinkError(
+            f"partitionBy names columns that the output lacks: {', '.join(missing)}", where=where,
+            fix=f"the output columns are {', '.join(schema.names)}",
+        )  # fmt: skip
+    if len(names) == len(partition_by):
+        raise SinkError("partitionBy names every column, so that no file would hold any", where=where,
+                        fix="leave one out")  # fmt: skip
+    for field in schema.fields:
+        type = field.dataType.simpleString()
+        nested = type.startswith(("struct<", "array<", "map<")) or type in ("variant", "binary")
+        if type == "void" or (format == "csv" and nested):
+            raise SinkError(
+                f"column {field.name} has the type {type}, which {format} cannot hold", where=where,
+                fix=f"convert it in the query, e.g. CAST({field.name} AS STRING) or to_json({field.name})",
+            )  # fmt: skip
+        if field.name.lower() in [c.lower() for c in partition_by] and nested:
+            raise SinkError(f"partitionBy({field.name}): its type is {type}", where=where,
+                            fix="partition by a number, text or date")  # fmt: skip
 
 
 def open_folder(path: str) -> tuple[Any, str, str, str]:

@@ -1,52 +1,18 @@
-"""Tables by name: `toTable` in the catalog, `memory` as a temporary view of this session."""
+"""`toTable`: a table of the catalog, of files in a folder or of Delta, created when it is missing."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from anabranch.errors import SinkError
+from anabranch.query.tokens import quote
 from anabranch.spark.sinks.base import Sink
-from anabranch.spark.sinks.files import FORMATS, FileSink
+from anabranch.spark.sinks.files import FORMATS, FileSink, check_columns
 
-
-class MemorySink(Sink):
-    """`format("memory")`: a temporary view named after the query, for as long as the process lives."""
-
-    name = "memory"
-
-    def __init__(self, view: str) -> None:
-        self.view = view
-        self.folder = tempfile.mkdtemp(prefix="anabranch-memory-")
-        self.files = FileSink(self.folder)
-        self.session: SparkSession | None = None
-        self.schema: StructType | None = None
-
-    def start(self, session: SparkSession, schema: StructType, first_epoch: int, checkpoint: str) -> None:
-        if first_epoch > 0:
-            raise SinkError(
-                "the memory sink cannot take up an old checkpoint: its rows are gone",
-                fix="start with a new checkpointLocation, or write to files",
-            )
-        self.session, self.schema = session, schema
-        self.files.start(session, schema, first_epoch, checkpoint)
-        session.createDataFrame([], schema).createOrReplaceTempView(self.view)
-
-    def write(self, rows: DataFrame, epoch: int) -> None:
-        self.files.write(rows, epoch)
-        assert self.session is not None
-        assert self.schema is not None
-        if self.files.count:
-            self.session.read.schema(self.schema).parquet(self.folder).createOrReplaceTempView(self.view)
-
-    def stop(self) -> None:
-        self.files.stop()
-
-    def forget(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+PROVIDERS = (*FORMATS, "delta")
 
 
 class DeltaSink(Sink):
@@ -67,20 +33,99 @@ class DeltaSink(Sink):
         writer.option("txnAppId", self.application).option("txnVersion", str(epoch)).saveAsTable(self.table)
 
 
-def table_sink(
-    session: SparkSession, table: str, schema: StructType, format: str | None, options: dict[str, str],
-    partition_by: tuple[str, ...],
-) -> Sink:  # fmt: skip
-    """The sink for a table, which is created (parquet unless told) when it is missing."""
-    if not session.catalog.tableExists(table):
-        session.catalog.createTable(table, source=format or "parquet", schema=schema)
-    told = {row["col_name"]: row["data_type"] for row in session.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()}
-    provider = str(told.get("Provider", "")).lower()
-    if provider == "delta":
-        return DeltaSink(table, options)
-    if provider not in FORMATS:
-        raise SinkError(
-            f"table {table} is stored as {provider or 'a view'}, which cannot be appended to exactly once",
-            fix=f"use a table of {', '.join(FORMATS)} or delta, or foreachBatch with the epoch number",
-        )
-    return FileSink(str(told["Location"]), provider, options, partition_by)
+class TableSink(Sink):
+    """Finds or makes the table, and writes as its provider demands."""
+
+    name = "table"
+
+    def __init__(self, table: str, format: str | None, options: dict[str, str], partition_by: tuple[str, ...]) -> None:
+        self.table = table
+        self.format = format
+        self.options = options
+        self.partition_by = partition_by
+        self.session: SparkSession | None = None
+        self.inner: Sink | None = None
+
+    def describe(self) -> str:
+        return f"table[{self.table}]"
+
+    def check(self, session: SparkSession, schema: StructType) -> None:
+        wanted = self.format or "parquet"
+        if wanted not in PROVIDERS:
+            raise SinkError(f"a table of {wanted!r}", where=self.describe(), fix=f"use one of {', '.join(PROVIDERS)}")
+        check_columns(schema, wanted, self.partition_by, self.describe())
+        if session.catalog.tableExists(self.table):
+            self._check_existing(session, schema)
+
+    def _check_existing(self, session: SparkSession, schema: StructType) -> None:
+        told, partitions = described(session, self.table)
+        provider = str(told.get("Provider", "")).lower()
+        if provider not in PROVIDERS:
+            raise SinkError(
+                f"table {self.table} is {f'stored as {provider}' if provider else 'a view'}, "
+                "which cannot be appended to exactly once",
+                where=self.describe(),
+                fix=f"use a table of {', '.join(PROVIDERS)}, or foreachBatch with the epoch number",
+            )
+        if self.format is not None and self.format != provider:
+            raise SinkError(
+                f"table {self.table} is stored as {provider}, not as {self.format}",
+                where=self.describe(),
+                fix=f"leave .format(...) out, or use .format({provider!r})",
+            )
+        if self.partition_by and list(partitions) != [c.lower() for c in self.partition_by]:
+            raise SinkError(
+                f"table {self.table} is partitioned by {', '.join(partitions) or 'nothing'}, "
+                f"not by {', '.join(self.partition_by)}",
+                where=self.describe(),
+                fix="leave .partitionBy(...) out",
+            )
+        has = {f.name.lower(): f.dataType.simpleString() for f in session.table(self.table).schema.fields}
+        gives = {f.name.lower(): f.dataType.simpleString() for f in schema.fields}
+        if has != gives:
+            raise SinkError(
+                f"table {self.table} has other columns than the output",
+                where=f"the table: {columns(has)}; the output: {columns(gives)}",
+                fix="select the table's columns under their names, with CAST where types differ",
+            )
+
+    def start(self, session: SparkSession, schema: StructType, first_epoch: int, checkpoint: str) -> None:
+        if not session.catalog.tableExists(self.table):
+            listed = ", ".join(f"{quote(f.name)} {f.dataType.simpleString()}" for f in schema.fields)
+            by = f" PARTITIONED BY ({', '.join(map(quote, self.partition_by))})" if self.partition_by else ""
+            session.sql(f"CREATE TABLE {self.table} ({listed}) USING {self.format or 'parquet'}{by}")
+        told, partitions = described(session, self.table)
+        provider = str(told["Provider"]).lower()
+        self.session = session
+        if provider == "delta":
+            self.inner = DeltaSink(self.table, self.options)
+        else:
+            self.inner = FileSink(str(told["Location"]), provider, self.options, tuple(partitions))
+        self.inner.start(session, schema, first_epoch, checkpoint)
+
+    def write(self, rows: DataFrame, epoch: int) -> None:
+        assert self.inner is not None
+        assert self.session is not None
+        self.inner.write(rows, epoch)
+        self.session.catalog.refreshTable(self.table)  # or its readers go by the files that they knew
+
+    def stop(self) -> None:
+        if self.inner is not None:
+            self.inner.stop()
+
+
+def described(session: SparkSession, table: str) -> tuple[dict[str, Any], list[str]]:
+    """Facts about a table, and its partition columns in order, lower case."""
+    rows = [(r["col_name"], r["data_type"]) for r in session.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()]
+    names = [name for name, _ in rows]
+    partitions: list[str] = []
+    if "# Partition Information" in names:
+        for name in names[names.index("# Partition Information") + 2 :]:
+            if not name or name.startswith("#"):
+                break
+            partitions.append(str(name).lower())
+    return dict(rows), partitions
+
+
+def columns(types: dict[str, str]) -> str:
+    return ", ".join(f"{name} {type}" for name, type in types.items())
