@@ -29,12 +29,12 @@ TEXTS = {
 FILES = ("parquet", "json", "csv", "orc")
 
 
-def make_input(folder: Path, epochs: int = 3, rows: int = 40, seed: int = 7) -> None:
-    """One file per stream and epoch, in event-time order up to a bounded disorder; no two rows of a stream at once."""
-    draw = random.Random(seed)
+def make_input(folder: Path, epochs: int = 3, first: int = 0, rows: int = 40) -> None:
+    """One file per stream and epoch; in order from file to file, in none within one; no two rows at the same time."""
     for name in ("l", "r"):
-        (folder / name).mkdir(parents=True)
-        for epoch in range(epochs):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for epoch in range(first, first + epochs):
+            draw = random.Random(f"{name} {epoch}")
             steps = range(epoch * rows, (epoch + 1) * rows)
             times = [START + step * 500_000 + draw.randrange(400_000) for step in steps]
             draw.shuffle(times)

@@ -96,10 +96,11 @@ class ContinuousQuery:
                 writer = writer.queryName(name)
             query._spark = writer.start()
         except BaseException:
+            if runtime.owner.held:  # else the folder may have become another query's in the meantime
+                fresh.undo()
             runtime.close()
             if temporary:
                 shutil.rmtree(temporary, ignore_errors=True)
-            fresh.undo()
             raise
         threading.Thread(target=query._supervise, name=f"anabranch-{name or query.id[:8]}", daemon=True).start()
         if not finite:

@@ -38,6 +38,7 @@ class Owner:
         self._store = store
         self._run = run
         self._handle: int | None = None
+        self.held = False
 
     def take(self) -> None:
         """CheckpointError if a living run has it, as far as that can be known."""
@@ -53,6 +54,7 @@ class Owner:
             self._lock(f"{self._store.uri}/{PATH}", text)
         else:
             self._store.write(PATH, text)
+        self.held = True
 
     def check(self) -> None:
         """CheckpointError if another run has taken the checkpoint since."""
@@ -67,6 +69,7 @@ class Owner:
 
     def release(self) -> None:
         """Let go; without effect if it was never taken."""
+        self.held = False
         handle, self._handle = self._handle, None
         if handle is not None:
             os.close(handle)
