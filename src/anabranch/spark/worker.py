@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 from collections.abc import Iterator
 from functools import cache
 
@@ -28,6 +29,7 @@ class SiteTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
+        acknowledge_at_once()
         yield from run_site(self.ticket, context.partitionId() % self.sites, batches, executor())
 
 
@@ -44,3 +46,22 @@ def executor() -> str:
     except OSError:
         pid = daemon
     return f"{socket.gethostname()}/{pid}"
+
+
+def acknowledge_at_once() -> None:
+    """Spare the first rows of a task a wait of 40 ms.
+
+    Spark writes to a worker in several small pieces over loopback TCP. The kernel holds the next piece back until the
+    one before is acknowledged, and acknowledges late what nobody answers. Unix sockets
+    (`spark.python.unix.domain.socket.enabled`) have no such wait; where they are not set this takes it away.
+    """
+    if not hasattr(socket, "TCP_QUICKACK"):
+        return
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                with socket.socket(fileno=os.dup(int(name))) as own:
+                    if own.family in (socket.AF_INET, socket.AF_INET6) and own.type == socket.SOCK_STREAM:
+                        own.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+        except OSError:
+            continue
