@@ -85,11 +85,11 @@ def worker_python(session: SparkSession) -> str:
 
 
 @contextmanager
-def our_python(session: SparkSession) -> Iterator[None]:
-    """Functions made inside run in `worker_python`; the user's own are left as they are."""
+def our_python(session: SparkSession, python: str) -> Iterator[None]:
+    """Functions made inside run in this interpreter; the user's own are left as they are."""
     context: Any = session.sparkContext
     theirs = context.pythonExec
-    context.pythonExec = worker_python(session)
+    context.pythonExec = python
     try:
         yield
     finally:

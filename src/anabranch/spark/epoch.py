@@ -5,6 +5,9 @@ counts and event times of the streams, and the sites' reports.
 
 Values that change from epoch to epoch (watermarks) enter expressions as arrays indexed by a column: Spark then passes
 them by reference and the generated code stays the same, so that an epoch compiles nothing.
+
+Expressions go to Spark as texts, many in one call: each Column object would be several calls to the JVM, and an epoch
+of small rows spends most of its time on those.
 """
 
 from __future__ import annotations
@@ -12,8 +15,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_string
@@ -23,11 +27,12 @@ from anabranch.plan.types import micros, quoted
 from anabranch.site.ticket import REPORT, PortTicket, Report, Ticket
 from anabranch.spark import compat
 from anabranch.spark.anchors import Anchors
-from anabranch.spark.taps import StreamInput, Tap, apply, cell, taps_of, widened, wire_slots
+from anabranch.spark.taps import StreamInput, Tap, apply, cell, filled, named, taps_of, wire_slots
 from anabranch.spark.worker import SiteTask
 from anabranch.state.segments import Segment
 
 NEVER = -(2**62)
+WIRE = ("_port", "_cell", "_t")  # what every row brings to a site, before its slots
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,16 @@ class Built:
     output: Observation | None = None
     persisted: list[DataFrame] = field(default_factory=list)
 
+    @cached_property
+    def seen(self) -> Mapping[str, Any]:
+        """What was observed of the streams."""
+        return self.streams.get if self.streams is not None else {}
+
+    @cached_property
+    def rows_out(self) -> int:
+        return int(self.output.get["rows"]) if self.output is not None else 0
+
+    @cached_property
     def reports(self) -> list[Report]:
         found: dict[tuple[str, int], Report] = {}
         for observation in self.stages.values():
@@ -80,13 +95,13 @@ class EpochBuilder:
         self.anchors = anchors
         self.combine = combine
         self.verify = verify
+        self.python = compat.worker_python(anchors.session)
         self.taps = taps_of(plan)
         self.sources = tuple(t for t in self.taps if t.stream is not None)
         self.schemas = {s.id: ddl((Column(REPORT, "string"), *s.output)) for s in plan.stages}
         self.arrow = {id: bytes(compat.arrow_schema(schema).serialize()) for id, schema in self.schemas.items()}
         self.wire = {s.id: self._wire(s) for s in plan.stages}
         self.uses = {s.id: sum(t.branch.stage == s.id for t in self.taps) for s in plan.stages}
-        self._owner: tuple[tuple[int, ...], SparkColumn] | None = None
 
     def _wire(self, stage: Stage) -> bytes:
         slots = wire_slots([t for t in self.taps if t.stage == stage.id])
@@ -100,24 +115,24 @@ class EpochBuilder:
         built = Built(df)
         if any(t.stage for t in self.sources):
             built.streams = Observation()
-            df = df.observe(built.streams, *self.metrics(given))
+            df = df.observe(built.streams, *map(F.expr, self.metrics(given)))
         done: dict[str, DataFrame] = {}
         for stage in self.plan.stages:
             done[stage.id] = self.run_stage(df, done, stage, given, built, rows_before.get(stage.id, 0))
         built.output = Observation()
-        built.rows = self.finish(df, done).observe(built.output, F.count(F.lit(1)).alias("rows"))
+        built.rows = self.finish(df, done).observe(built.output, F.expr("count(*) AS rows"))
         return built
 
-    def metrics(self, given: Inputs) -> list[SparkColumn]:
+    def metrics(self, given: Inputs) -> list[str]:
         """Per stream: rows, late rows, newest event time. A stream used twice is counted at its first tap."""
         late = f"_t IS NULL OR _t < {self.watermarks(given)}"
         found = []
         for name, tap in self.first_taps().items():
             mine = f"_port = {tap.id}"
             found += [
-                F.expr(f"count_if({mine})").alias(f"rows_{name}"),
-                F.expr(f"count_if({mine} AND _keep AND ({late}))").alias(f"late_{name}"),
-                F.expr(f"max(CASE WHEN {mine} THEN _t END)").alias(f"time_{name}"),
+                f"count_if({mine}) AS {quoted(f'rows_{name}')}",
+                f"count_if({mine} AND _keep AND ({late})) AS {quoted(f'late_{name}')}",
+                f"max(CASE WHEN {mine} THEN _t END) AS {quoted(f'time_{name}')}",
             ]
         return found
 
@@ -144,12 +159,12 @@ class EpochBuilder:
             rows = self.exchange(rows, given)
             if stage.combine and self.worthwhile(rows_before):
                 rows = self.combined(rows, stage, taps[0])
-            rows = rows.drop("_site")
-        with compat.our_python(rows.sparkSession):
+            rows = rows.selectExpr(*WIRE, *[s.name for s in slots])
+        with compat.our_python(self.anchors.session, self.python):
             rows = rows.mapInArrow(SiteTask(self.ticket(stage, taps, given), given.sites), self.schemas[stage.id])
         built.stages[stage.id] = Observation()
-        rows = rows.observe(built.stages[stage.id], F.collect_list(REPORT).alias("reports"))
-        rows = rows.where(F.col(REPORT).isNull())
+        rows = rows.observe(built.stages[stage.id], F.expr(f"collect_list({REPORT}) AS reports"))
+        rows = rows.where(f"{REPORT} IS NULL")
         rows = apply(rows, stage.after, self.statics)
         if self.uses[stage.id] > 1:
             rows = rows.persist()
@@ -164,37 +179,33 @@ class EpochBuilder:
         direct: list[DataFrame] = []
         parts: list[DataFrame] = []
         sources = [t for t in taps if t.stream is not None]
-        names = [s.name for s in slots]
         if sources:
-            some = df
-            if len(sources) < len(self.sources):
-                some = some.where(F.col("_port").isin([t.id for t in sources]))
-            some = some.where(F.expr(f"_keep AND _t >= {self.watermarks(given)}"))
+            mine = (
+                f"_port IN ({', '.join(str(t.id) for t in sources)}) AND " if len(sources) < len(self.sources) else ""
+            )
+            time = cut_to_pane("_t", sources[0].port) if stage.kind == "aggregate" else "_t"
             have = {s.name for t in self.sources for s in t.slots}
-            cut = cut_to_pane(F.col("_t"), sources[0].port) if stage.kind == "aggregate" else F.col("_t")
-            rest = [F.col(s.name) if s.name in have else F.lit(None).cast(s.type).alias(s.name) for s in slots]
-            direct.append(some.select("_port", "_cell", cut.alias("_t"), *rest))
+            some = df.where(f"{mine}_keep AND _t >= {self.watermarks(given)}")
+            direct.append(some.selectExpr("_port", "_cell", f"{time} AS _t", *filled(slots, have)))
         for tap in taps:
             if tap.branch.stage is None or tap.port is None:
                 continue
             port = tap.port
             part = apply(done[tap.branch.stage], tap.branch.steps, self.statics)
-            time = F.expr(micros(port.event_time, port.time_type))
-            own = [F.expr(i.text).alias(s.name) for i, s in zip(tap.items, tap.slots, strict=True)]
-            part = part.select(
-                F.lit(tap.id).alias("_port"), cell(port.hash, self.cells).alias("_cell"),
-                cut_to_pane(time.cast("bigint"), port).alias("_t"), *own,
-            )  # fmt: skip
+            time = cut_to_pane(f"CAST({micros(port.event_time, port.time_type)} AS BIGINT)", port)
+            own = {s.name: named(i.text, s.name) for i, s in zip(tap.items, tap.slots, strict=True)}
+            place = cell(port.hash, self.cells)
             parts.append(
-                widened(part, tap.slots, slots, ("_port", "_cell", "_t")).select("_port", "_cell", "_t", *names)
+                part.selectExpr(
+                    f"{tap.id} AS _port", f"{place} AS _cell", f"{time} AS _t", *filled(slots, own, own.__getitem__)
+                )
             )
         return side_by_side(parts + direct)
 
     def exchange(self, rows: DataFrame, given: Inputs) -> DataFrame:
-        if self._owner is None or self._owner[0] != given.owner:
-            self._owner = (given.owner, F.expr(f"element_at(array({', '.join(map(str, given.owner))}), _cell + 1)"))
-        rows = rows.withColumn("_site", self._owner[1])
-        return self.anchors.anchored(rows.repartitionById(given.sites, F.col("_site")), given.sites)
+        site = f"element_at(array({', '.join(map(str, given.owner))}), _cell + 1)"
+        rows = rows.selectExpr("*", f"{site} AS _site")
+        return self.anchors.anchored(rows.repartitionById(given.sites, "_site"), given.sites)
 
     def worthwhile(self, rows_before: int) -> bool:
         return self.combine == "always" or (self.combine == "auto" and rows_before >= 20_000)
@@ -204,10 +215,10 @@ class EpochBuilder:
         slot = {c.name: s.name for c, s in zip(tap.port.columns if tap.port else (), tap.slots, strict=True)}
         partial = {i.column for i in stage.combine}
         keys = [s for c, s in slot.items() if c not in partial]
-        renamed = rows.select("_site", "_port", "_cell", "_t", *[F.col(s).alias(c) for c, s in slot.items()])
-        groups = ["_site", "_port", "_cell", "_t", *[c for c, s in slot.items() if s in keys]]
-        result = renamed.groupBy(*groups).agg(*[F.expr(i.text).alias(i.column) for i in stage.combine])
-        return result.select("_port", "_cell", "_t", *[F.col(c).alias(s) for c, s in slot.items()])
+        renamed = rows.selectExpr("_site", *WIRE, *[named(s, c) for c, s in slot.items()])
+        groups = ["_site", *WIRE, *[c for c, s in slot.items() if s in keys]]
+        result = renamed.groupBy(*groups).agg(*[F.expr(named(i.text, i.column)) for i in stage.combine])
+        return result.selectExpr(*WIRE, *[named(c, s) for c, s in slot.items()])
 
     def ticket(self, stage: Stage, taps: Sequence[Tap], given: Inputs) -> Ticket:
         ports = []
@@ -241,12 +252,12 @@ class EpochBuilder:
                 continue
             if tap.branch.stage is not None:
                 part = apply(done[tap.branch.stage], tap.branch.steps, self.statics)
-                part = part.select(*[F.col(quoted(n)) for n in names])
+                part = part.selectExpr(*map(quoted, names))
             else:
                 part = df
                 if len(self.sources) > 1:
-                    part = part.where(F.col("_port") == tap.id)
-                part = part.select(*[F.col(s.name).alias(n) for s, n in zip(tap.slots, names, strict=True)])
+                    part = part.where(f"_port = {tap.id}")
+                part = part.selectExpr(*[named(s.name, n) for s, n in zip(tap.slots, names, strict=True)])
             parts.append(part)
         return side_by_side(parts)
 
@@ -259,11 +270,11 @@ def side_by_side(parts: Sequence[DataFrame]) -> DataFrame:
     return rows
 
 
-def cut_to_pane(time: SparkColumn, port: Port | None) -> SparkColumn:
-    if port is None or port.pane is None:
+def cut_to_pane(time: str, port: Port | None) -> str:
+    if port is None or port.pane is None or port.pane[0] == 1:
         return time
     size, offset = port.pane
-    return time - F.pmod(time - F.lit(offset), F.lit(size)) if size > 1 else time
+    return f"({time}) - pmod(({time}) - {offset}L, {size}L)"
 
 
 def ddl(columns: Sequence[Column]) -> StructType:

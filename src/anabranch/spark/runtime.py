@@ -281,7 +281,7 @@ class Runtime:
 
     def _after(self, built: Built, given: Inputs, kind: str, batch: int) -> Manifest:
         """The manifest that the epoch's reports add up to."""
-        reports = built.reports()
+        reports = built.reports
         expected = {(s.id, site) for s in self.plan.stages for site in range(given.sites)}
         missing = expected - {(r.stage, r.site) for r in reports}
         if missing:
@@ -308,7 +308,7 @@ class Runtime:
     def _streams(self, built: Built) -> dict[str, dict[str, Any]]:
         now = time.time()
         known = self.manifest.streams
-        seen: Mapping[str, Any] = built.streams.get if built.streams is not None else {}
+        seen = built.seen
         streams = {}
         for name in self.plan.streams:
             old = known.get(name, {"time": None, "active": now})
@@ -340,7 +340,7 @@ class Runtime:
         return Assignment.from_json(self.manifest.assignment)
 
     def _tell(self, built: Built, given: Inputs, kind: str, batch: int, phases: Phases) -> None:
-        seen: Mapping[str, Any] = built.streams.get if built.streams is not None else {}
+        seen = built.seen
         streams = {
             name: {
                 "rows": int(seen.get(f"rows_{name}") or 0),
@@ -350,12 +350,11 @@ class Runtime:
             }
             for name in self.plan.streams
         }
-        reports = built.reports()
+        reports = built.reports
         self._rows_before = {s.id: sum(sum(r.rows_in) for r in reports if r.stage == s.id) for s in self.plan.stages}
-        output = built.output.get["rows"] if built.output is not None else 0
         progress = entry(
             id=self.id, run_id=self.run_id, name=self.name, epoch=given.epoch, batch=batch, kind=kind, phases=phases,
-            streams=streams, rows_out=int(output), watermark=given.watermark, next_watermark=self.manifest.watermark,
+            streams=streams, rows_out=built.rows_out, watermark=given.watermark, next_watermark=self.manifest.watermark,
             reports=reports, state={port: self.manifest.segments(port) for port in self.manifest.state},
             sites=given.sites, assignment=self.assignment().version, sink=self.sink.describe(),
         )  # fmt: skip

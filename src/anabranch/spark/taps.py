@@ -12,11 +12,10 @@ counts every row of its stream; nothing of it but its time is evaluated.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha1
 
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -85,9 +84,9 @@ def apply(
     """The stateless steps after a stage."""
     for step in steps:
         if isinstance(step, Project):
-            df = df.select(*carried, *[F.expr(i.text).alias(i.column) for i in step.items])
+            df = df.selectExpr(*carried, *[named(i.text, i.column) for i in step.items])
         elif isinstance(step, Filter):
-            df = df.where(F.expr(step.condition))
+            df = df.where(step.condition)
         else:
             df = look_up(df, statics[step.static], step.how, step.condition, {i.column: i.text for i in step.renames})
     return df
@@ -97,8 +96,8 @@ def apply_keeping(df: DataFrame, steps: Sequence[Step], statics: Mapping[str, Da
     """The same where a removed row stays as a tick (`_keep` false)."""
     for step in steps:
         if isinstance(step, Project):
-            items = [F.expr(f"CASE WHEN _keep THEN ({i.text}) END").alias(i.column) for i in step.items]
-            df = df.select("_t", "_keep", *items)
+            items = [named(f"CASE WHEN _keep THEN ({i.text}) END", i.column) for i in step.items]
+            df = df.selectExpr("_t", "_keep", *items)
         elif isinstance(step, Filter):
             df = df.withColumn(
                 "_keep", F.expr(f"CASE WHEN _keep THEN coalesce(({step.condition}), false) ELSE false END")
@@ -118,16 +117,21 @@ def drops(steps: Sequence[Step]) -> bool:
     return any(isinstance(s, Filter) or (isinstance(s, Lookup) and s.how == "inner") for s in steps)
 
 
-def cell(hash: Sequence[str], cells: int) -> SparkColumn:
+def named(text: str, column: str) -> str:
+    """An expression under a name, as `selectExpr` takes it."""
+    return f"({text}) AS {quoted(column)}"
+
+
+def cell(hash: Sequence[str], cells: int) -> str:
     """The partition group of a row: the top bits of its key's hash."""
-    return F.expr(cell_expression(f"xxhash64({', '.join(hash)})", cells if hash else 1))
+    return cell_expression(f"xxhash64({', '.join(hash)})", cells if hash else 1)
 
 
 def prepared(tap: Tap, source: StreamInput, statics: Mapping[str, DataFrame], cells: int) -> DataFrame:
     """One tap in the wire schema, its own slots only."""
     df = source.df
-    time = F.expr(micros(quoted(source.event_time), source.event_type)) if source.event_time else F.lit(None)
-    df = df.withColumn("_t", time.cast("bigint")).withColumn("_keep", F.lit(True))
+    time = micros(quoted(source.event_time), source.event_type) if source.event_time else "NULL"
+    df = df.selectExpr("*", f"CAST({time} AS BIGINT) AS _t", "true AS _keep")
     keeping = drops(tap.branch.steps) and tap.port is not None
     if keeping:
         df = apply_keeping(df, tap.branch.steps, statics)
@@ -137,25 +141,18 @@ def prepared(tap: Tap, source: StreamInput, statics: Mapping[str, DataFrame], ce
     guard = "CASE WHEN _keep THEN ({}) END" if keeping else "{}"
     place = cell(hash, cells)
     if keeping and hash:
-        place = F.when(F.col("_keep"), place).otherwise(F.lit(0))
-    return df.select(
-        F.lit(tap.id).alias("_port"),
-        "_t",
-        "_keep",
-        place.alias("_cell"),
-        *[F.expr(guard.format(i.text)).alias(s.name) for i, s in zip(tap.items, tap.slots, strict=True)],
-    )
+        place = f"CASE WHEN _keep THEN {place} ELSE 0 END"
+    own = [named(guard.format(i.text), s.name) for i, s in zip(tap.items, tap.slots, strict=True)]
+    return df.selectExpr(f"{tap.id} AS _port", "_t", "_keep", f"{place} AS _cell", *own)
 
 
 def wire_slots(taps: Sequence[Tap]) -> tuple[Column, ...]:
     return tuple(sorted({s for t in taps for s in t.slots}, key=lambda s: s.name))
 
 
-def widened(df: DataFrame, own: Sequence[Column], slots: Sequence[Column], first: Sequence[str]) -> DataFrame:
-    """The same rows with every slot of the wire, NULL where they are not its own."""
-    mine = {s.name for s in own}
-    rest = [F.col(s.name) if s.name in mine else F.lit(None).cast(s.type).alias(s.name) for s in slots]
-    return df.select(*first, *rest)
+def filled(slots: Sequence[Column], have: Container[str], text: Callable[[str], str] = str) -> list[str]:
+    """Every slot of the wire by what `text` says of its name, NULL where there is no such one."""
+    return [text(s.name) if s.name in have else f"CAST(NULL AS {s.type}) AS {s.name}" for s in slots]
 
 
 def unified(
@@ -165,7 +162,10 @@ def unified(
     sources = [t for t in taps if t.stream is not None]
     slots = wire_slots(sources)
     parts = [
-        widened(prepared(t, inputs[t.stream or ""], statics, cells), t.slots, slots, tuple(TYPES)) for t in sources
+        prepared(t, inputs[t.stream or ""], statics, cells).selectExpr(
+            *TYPES, *filled(slots, {s.name for s in t.slots})
+        )
+        for t in sources
     ]
     df = parts[0]
     for part in parts[1:]:
