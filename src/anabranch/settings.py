@@ -134,10 +134,10 @@ def refuse_misspelt(rest: Mapping[str, str], sink: str, known: Collection[str], 
             raise SettingError(f"there is no option {name}", where=f"writeStream to {sink}", fix=fix)
 
 
-def nearest(name: str, known: Collection[str]) -> str | None:
+def nearest(name: str, known: Collection[str], cutoff: float = 0.8) -> str | None:
     """The known name that this one is probably a slip of."""
     lower = {k.lower(): k for k in known}
-    close = difflib.get_close_matches(name.lower(), list(lower), 1, 0.8)
+    close = difflib.get_close_matches(name.lower(), list(lower), 1, cutoff)
     return lower[close[0]] if close else None
 
 

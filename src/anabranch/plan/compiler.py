@@ -72,8 +72,9 @@ class Compiler:
             return names | refs([op.condition])
         if isinstance(op, ops.StaticJoin):
             return names | refs([op.condition])
-        if isinstance(op, ops.Join):
-            return names | refs(op.conditions)
+        if isinstance(op, ops.Join):  # its event times too, so that missing bounds are met as such
+            times = {f.column.lower() for f in op.fields if f.lag is not None or f.window is not None}
+            return names | refs(op.conditions) | times
         if isinstance(op, ops.Aggregate):
             calls = [c for c in op.calls if c.column.lower() in names]
             return refs(

@@ -235,7 +235,7 @@ class JoinBuilder:
         common = common_key(texts[0], list(types))
         if common is None:
             raise UnsupportedQuery(
-                f"the key {' = '.join(texts)} compares {' with '.join(types)}",
+                f"the key {' = '.join(map(shown, texts))} compares {' with '.join(types)}",
                 fix="cast one side, e.g. CAST(x AS STRING) = y, so that both are of one type",
             )
         return common or self.typer.types(self.all_types, [f"coalesce({', '.join(texts)})"])[0]

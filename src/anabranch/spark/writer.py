@@ -128,7 +128,7 @@ class FlowWriter:
             return sinks.FileSink(folder, format, rest, self._partition_by)
         if format not in OTHERS:
             known = ", ".join((*FORMATS, *OTHERS[1:]))
-            near = nearest(format, (*FORMATS, *OTHERS))
+            near = nearest(format, (*FORMATS, *OTHERS), 0.6)
             hint = f"did you mean {near!r}? " if near else ""
             raise SinkError(
                 f"there is no output format {format!r}", where=".format(...)",

@@ -52,7 +52,9 @@ class TableSink(Sink):
     def check(self, session: SparkSession, schema: StructType) -> None:
         wanted = self.format or "parquet"
         if wanted not in PROVIDERS:
-            raise SinkError(f"a table of {wanted!r}", where=self.describe(), fix=f"use one of {', '.join(PROVIDERS)}")
+            raise SinkError(
+                f"there is no table format {wanted!r}", where=self.describe(), fix=f"use one of {', '.join(PROVIDERS)}"
+            )
         check_columns(schema, wanted, self.partition_by, self.describe())
         if session.catalog.tableExists(self.table):
             self._check_existing(session, schema)
