@@ -189,8 +189,9 @@ class _Ordered:
 
     def _spread(self, kind: str, frames: Frames, column: pa.ChunkedArray, wanted: Ints) -> pa.ChunkedArray:
         ones = np.asarray(column.is_valid())[self.order].astype(float)
-        parts = [ones, self._floats(column, 0.0), np.zeros(len(ones))]
+        values = self._floats(column, 0.0)
         with np.errstate(invalid="ignore", over="ignore"):
+            parts = [ones, values, values - values]  # NaN for NaN and infinity, as in Spark
             n, _, squares = (v[wanted] for v in rolling.rolling(frames, parts, [0.0, 0.0, 0.0], rolling.chan))
             sample = kind.endswith("samp")
             empty = (n == 0) | (sample & (n == 1))

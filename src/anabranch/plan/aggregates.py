@@ -121,10 +121,8 @@ class Partials:
         n = self.add(f"CASE WHEN {x} IS NULL THEN 0L ELSE 1L END", "bigint", "sum({})")
         value = f"CAST({x} AS DOUBLE)"
         mean = self.add(value, "double", "avg({})")
-        m2 = self.add(
-            f"CASE WHEN {x} IS NULL THEN NULL ELSE CAST(0 AS DOUBLE) END", "double",
-            f"var_pop({mean}) * count({mean})",
-        )  # fmt: skip
+        # A row's own deviation is 0, and NaN for NaN and infinity, as in Spark.
+        m2 = self.add(f"{value} - {value}", "double", f"var_pop({mean}) * count({mean})")
         return AggregateCall(c.function, (n, mean, m2), c.column)
 
     def _by(self, c: Call, x: str, y: str) -> tuple[AggregateCall, str]:

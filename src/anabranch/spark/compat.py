@@ -38,9 +38,12 @@ def check_java() -> None:
     if not java or not os.path.exists(java):
         where = f"JAVA_HOME is {home}, which has no bin/java" if home else "no java on PATH, JAVA_HOME is not set"
         raise SessionError("Spark needs Java and none was found", where=where, fix=fix)
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(\d+)', told)
-    if found and int(found.group(1)) < 17:
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr)
+    if found is None:
+        said = (told.stderr.strip().splitlines() or ["it says nothing"])[0]
+        raise SessionError("Spark needs Java 17 or newer, and this Java does not run", where=f"{java}: {said}", fix=fix)
+    if int(found.group(1)) < 17:
         raise SessionError(f"Spark needs Java 17 or newer, this is Java {found.group(1)}", where=java, fix=fix)
 
 
@@ -148,12 +151,22 @@ EPOCH_CONF = {
 }
 
 
+# A join with an empty table, or a filter that is never true, makes Spark drop everything below it: sites, that must
+# close windows and report, would not run, and what `observe` counts would be lost.
+EXCLUDED = "spark.sql.optimizer.excludedRules"
+RULES = "org.apache.spark.sql.catalyst.optimizer"
+PRUNING = (f"{RULES}.PropagateEmptyRelation", f"{RULES}.PruneFilters")
+
+
 def ready(df: DataFrame) -> None:
     """Set what an epoch needs in the session it runs in (inside foreachBatch: a clone that is the query's own)."""
     conf = df.sparkSession.conf
     for key, value in EPOCH_CONF.items():
         if conf.get(key) != value:
             conf.set(key, value)
+    excluded = [rule for rule in (conf.get(EXCLUDED, "") or "").split(",") if rule]
+    if not set(PRUNING) <= set(excluded):
+        conf.set(EXCLUDED, ",".join(dict.fromkeys([*excluded, *PRUNING])))
 
 
 def column_node(column: Any) -> Any:
