@@ -203,7 +203,10 @@ class EpochBuilder:
         return side_by_side(parts + direct)
 
     def exchange(self, rows: DataFrame, given: Inputs) -> DataFrame:
-        site = f"element_at(array({', '.join(map(str, given.owner))}), _cell + 1)"
+        # `_t & 0` is 0. Without it a constant cell would be a constant to Catalyst, which would leave it out of the
+        # grouping by site (`combined`) and shuffle the groups away from their sites.
+        place = "_cell + 1 + CAST(_t & 0L AS INT)"
+        site = f"element_at(array({', '.join(map(str, given.owner))}), {place})"
         rows = rows.selectExpr("*", f"{site} AS _site")
         return self.anchors.anchored(rows.repartitionById(given.sites, "_site"), given.sites)
 
