@@ -86,3 +86,16 @@ def run(flow: Any, **options: Any) -> list[Any]:
 def multiset(rows: list[Any]) -> Counter[str]:
     """Rows that can be compared whatever is in them."""
     return Counter(repr(tuple(row)) for row in rows)
+
+
+def batch(spark: Any, folder: Path, name: str) -> Any:
+    """The same rows as a batch DataFrame."""
+    return spark.read.schema(TABLES[name][2]).parquet(str(folder / name))
+
+
+def assert_equal(flow: Any, want: Any, **options: Any) -> list[Any]:
+    """The flow gives the batch DataFrame's rows, columns and types; the rows."""
+    assert flow.schema.simpleString() == want.schema.simpleString()
+    rows = run(flow, **options)
+    assert multiset(rows) == multiset(want.collect())
+    return rows

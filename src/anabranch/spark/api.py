@@ -193,7 +193,7 @@ class Flow:
 
     def case(self, *predicates: Text) -> list[Flow]:
         """StreamCloud's filter: one flow per predicate, a row in the first that holds, and one for the rest."""
-        return [self._with(r) for r in self.relation.case(texts(predicates))]
+        return [self._with(r) for r in self.relation.case(texts(flat(predicates)))]
 
     def alias(self, name: str) -> Flow:
         """The same under another name, e.g. to join a stream with itself."""

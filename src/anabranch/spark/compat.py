@@ -20,7 +20,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from anabranch.errors import SessionError
+from anabranch.errors import SessionError, UnsupportedQuery
 
 FLOOR = (4, 1)
 
@@ -174,8 +174,9 @@ def column_node(column: Any) -> Any:
     try:
         return column._jc.node()
     except AttributeError:
-        raise SessionError(
-            f"the text of {column} is not known over Spark Connect", fix="write the expression as a string"
+        raise UnsupportedQuery(
+            f"neither text nor a Column with a text (over Spark Connect no Column has one): {column}",
+            fix="write the expression as a string",
         ) from None
 
 
