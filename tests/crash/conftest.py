@@ -27,11 +27,8 @@ def copied(two_epochs: Path, tmp_path: Path) -> Callable[[str], Path]:
     """Copies in new places: no process has opened their segments before."""
 
     def copy(name: str) -> Path:
-        shutil.copytree(two_epochs, tmp_path / name)
-        # The offsets name the input by its path: it stays where it was.
-        for stream in ("l", "r"):
-            shutil.rmtree(tmp_path / name / stream)
-            (tmp_path / name / stream).symlink_to(two_epochs / stream)
+        shutil.copytree(two_epochs / "checkpoint", tmp_path / name / "checkpoint")
+        (tmp_path / name / "source").write_text(str(two_epochs))  # the offsets name the input by its path
         return tmp_path / name
 
     return copy

@@ -102,9 +102,10 @@ def test_a_damaged_file_of_the_checkpoint_is_an_error_at_the_start(
     folder = copied("a")
     path = newest(folder) if file == "manifest" else folder / "checkpoint" / "anabranch" / file
     whole = path.read_bytes()
-    damages: list[Callable[[], Any]] = [lambda p=p: altered(path, p) for p in (0, 0.01, 0.05, 0.3, 0.6, 0.95, 1)]  # type: ignore[misc]
-    damages += [lambda n=n: path.write_bytes(whole[: n * len(whole) // 5]) for n in range(5)]  # type: ignore[misc]
-    damages.append(path.unlink)
+    damages: list[Callable[[], Any]] = [lambda p=p: altered(path, p) for p in (0, 0.05, 0.5, 1)]  # type: ignore[misc]
+    damages += [lambda n=n: path.write_bytes(whole[: n * len(whole) // 4]) for n in (0, 3)]  # type: ignore[misc]
+    if file != "manifest":  # without its newest manifest the epoch before it is the last, and this one runs again
+        damages.append(path.unlink)
     for damage in damages:
         damage()
         with pytest.raises((CheckpointDamaged, UnknownFormat)):
@@ -162,7 +163,7 @@ def test_halves_that_do_not_belong_together_are_refused(
     older = copied("older")
     newest(older).unlink()
     newest(older).unlink()
-    start(older, "a manifest is missing")
+    start(older, "Spark is at batch 1, the state at batch -1")
 
 
 def test_a_checkpoint_or_output_that_is_somebody_elses_is_refused(

@@ -77,7 +77,7 @@ def entry(
         "sites": [
             {
                 "site": site,
-                "where": next((r.where for r in reports if r.site == site), ""),
+                "where": list(dict.fromkeys(r.where for r in reports if r.site == site)),
                 "busyMs": round(sum(r.busy_ms for r in reports if r.site == site), 1),
                 "numInputRows": sum(sum(r.rows_in) for r in reports if r.site == site),
                 "numOutputRows": sum(r.rows_out for r in reports if r.site == site),
