@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from anabranch.errors import MissingEventTime, UnsupportedQuery
-from anabranch.kernels.specs import FrameCall, FrameSpec, SortKey
+from anabranch.kernels.specs import TIME, FrameCall, FrameSpec, SortKey
 from anabranch.plan.aggregates import MOMENTS, group_keys
 from anabranch.plan.pending import Pending, Placed, plain, written
-from anabranch.plan.physical import Branch, Column, Port, Stage
+from anabranch.plan.physical import Branch, Column, Port, Project, Stage
 from anabranch.plan.typer import Typer
-from anabranch.plan.types import check_key, decimal, is_numeric, normalised, quoted
+from anabranch.plan.types import TIMES, check_key, decimal, is_numeric, normalised, quoted
 from anabranch.query import operators as ops
 from anabranch.query.operators import Item
 
@@ -60,8 +60,13 @@ def build(
     if not calls:
         call, type = _call(op.calls[0], types, typer, prepare)
         calls, outputs = [call], [Column(op.calls[0].column, type)]
+    used = {*keys, *(o.column for o in order), *(c for call in calls for c in call.columns)}
+    travels = {time: TIME} if time in payload and time not in used and payload[time] in TIMES else {}
+    for column in travels:  # as _t already, to the microsecond
+        del prepared[column]
     columns = tuple(Column(n, t) for n, (_, t) in prepared.items())
-    spec = FrameSpec(keys, order, tuple(c.name for c in columns), tuple(calls), tuple(payload))
+    given = tuple(travels.get(c, c) for c in payload)
+    spec = FrameSpec(keys, order, tuple(c.name for c in columns), tuple(calls), given)
     port = Port(
         child.branches,
         written(time),
@@ -72,9 +77,10 @@ def build(
         tuple(Item(text, n) for n, (text, _) in prepared.items()),
         lag,
     )
-    output = (*(Column(c, t) for c, t in payload.items()), *outputs)
-    stage = Stage(id, "frame", spec, (port,), output, (), lag, follows=after)
-    result = {c.name: c.type for c in output}
+    output = (*(Column(travels.get(c, c), t) for c, t in payload.items()), *outputs)
+    result = {**payload, **{c.name: c.type for c in outputs}}
+    back = Project(tuple(Item(quoted(c.name), name) for c, name in zip(output, result, strict=True)))
+    stage = Stage(id, "frame", spec, (port,), output, (back,) if travels else (), lag, follows=after)
     times = {t: v for t, v in child.times.items() if t == time}
     for other in child.times:
         early = child.gaps.get((other, time))

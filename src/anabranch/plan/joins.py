@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from anabranch.errors import MissingEventTime, UnboundedJoin, UnsupportedQuery
-from anabranch.kernels.specs import Compare, JoinInput, JoinSpec, TimeBound
+from anabranch.kernels.specs import TIME, Compare, JoinInput, JoinSpec, TimeBound
 from anabranch.plan.conditions import FLIP, Bound, Comparison, Reader, classes, same_text
 from anabranch.plan.pending import Pending, Placed, plain, written
 from anabranch.plan.physical import Branch, Column, Filter, Port, Stage
@@ -105,8 +105,13 @@ class JoinBuilder:
         count = len(self.inputs)
         ports = []
         spec_inputs = []
+        outputs: list[tuple[int, str, Column]] = []  # input, column there, column of the result
         for i, pending in enumerate(self.inputs):
             wanted = {c: (quoted(c), t) for c, t in payload[i].items()} | self.columns[i]
+            time = plain(written(times[i]))
+            if time in payload[i] and time not in self.columns[i]:
+                del wanted[time]  # it travels as _t already, to the microsecond
+            outputs += [(i, c if c in wanted else TIME, Column(c, t)) for c, t in payload[i].items()]
             columns = tuple(Column(name, type) for name, (_, type) in wanted.items())
             lag = max(reach[i][j] + self.inputs[j].times[times[j]] for j in range(count) if j != i)
             ports.append(
@@ -116,12 +121,11 @@ class JoinBuilder:
                     (text, _) in wanted.items()), lag, )
             )  # fmt: skip
             spec_inputs.append(JoinInput(tuple(k[i] for k in keys), tuple(c.name for c in columns)))
-        outputs = [(i, c, t) for i in range(count) for c, t in payload[i].items()]
-        spec = JoinSpec(tuple(spec_inputs), bounds, compares, tuple((i, c, c) for i, c, _ in outputs))
+        spec = JoinSpec(tuple(spec_inputs), bounds, compares, tuple((i, c, column.name) for i, c, column in outputs))
         after = tuple(Filter(text) for text in dict.fromkeys(self.rest))
         self.notes += [f"after the join, in Spark: {f.condition}" for f in after]
         stage = Stage(
-            self.id, "join", spec, tuple(ports), tuple(Column(c, t) for _, c, t in outputs), after, 0,
+            self.id, "join", spec, tuple(ports), tuple(column for _, _, column in outputs), after, 0,
             notes=tuple(self.notes),
         )  # fmt: skip
         extent = max((abs(v) for row in reach for v in row), default=0)

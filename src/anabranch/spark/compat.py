@@ -158,10 +158,11 @@ RULES = "org.apache.spark.sql.catalyst.optimizer"
 PRUNING = (f"{RULES}.PropagateEmptyRelation", f"{RULES}.PruneFilters")
 
 
-def ready(df: DataFrame) -> None:
+def ready(df: DataFrame, sites: int) -> None:
     """Set what an epoch needs in the session it runs in (inside foreachBatch: a clone that is the query's own)."""
     conf = df.sparkSession.conf
-    for key, value in EPOCH_CONF.items():
+    # Spark's own shuffles of an epoch (pre-aggregation) are small and feed the sites.
+    for key, value in (EPOCH_CONF | {"spark.sql.shuffle.partitions": str(sites)}).items():
         if conf.get(key) != value:
             conf.set(key, value)
     excluded = [rule for rule in (conf.get(EXCLUDED, "") or "").split(",") if rule]

@@ -18,15 +18,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_string
 
-from anabranch.plan.physical import Column, Plan, Port, Stage
+from anabranch.plan.physical import Column, Plan, Port, Project, Stage
 from anabranch.plan.types import micros, quoted
 from anabranch.site.ticket import REPORT, PortTicket, Report, Ticket
 from anabranch.spark import compat
 from anabranch.spark.anchors import Anchors
+from anabranch.spark.combining import Combining
 from anabranch.spark.taps import StreamInput, Tap, apply, cell, filled, named, taps_of, wire_slots
 from anabranch.spark.worker import SiteTask
 from anabranch.state.segments import Segment
@@ -56,15 +58,16 @@ class Built:
     stages: dict[str, Observation] = field(default_factory=dict)
     output: Observation | None = None
     persisted: list[DataFrame] = field(default_factory=list)
+    combined: set[str] = field(default_factory=set)
 
     @cached_property
     def seen(self) -> Mapping[str, Any]:
         """What was observed of the streams."""
         return self.streams.get if self.streams is not None else {}
 
-    @cached_property
-    def rows_out(self) -> int:
-        return int(self.output.get["rows"]) if self.output is not None else 0
+    def sent(self, stage: str | None) -> int:
+        """How many rows the sites of a stage gave out."""
+        return sum(r.rows_out for r in self.reports if r.stage == stage)
 
     @cached_property
     def reports(self) -> list[Report]:
@@ -93,7 +96,7 @@ class EpochBuilder:
         self.cells = cells
         self.store = store
         self.anchors = anchors
-        self.combine = combine
+        self.combining = Combining(combine)
         self.verify = verify
         self.python = compat.worker_python(anchors.session)
         self.taps = taps_of(plan)
@@ -101,6 +104,7 @@ class EpochBuilder:
         self.schemas = {s.id: ddl((Column(REPORT, "string"), *s.output)) for s in plan.stages}
         self.arrow = {id: bytes(compat.arrow_schema(schema).serialize()) for id, schema in self.schemas.items()}
         self.wire = {s.id: self._wire(s) for s in plan.stages}
+        self._owner: tuple[tuple[int, ...], SparkColumn] | None = None
         self.uses = {s.id: sum(t.branch.stage == s.id for t in self.taps) for s in plan.stages}
 
     def _wire(self, stage: Stage) -> bytes:
@@ -110,18 +114,30 @@ class EpochBuilder:
 
     # -- the whole ---------------------------------------------------------------------------------------------
 
-    def build(self, df: DataFrame, given: Inputs, rows_before: Mapping[str, int]) -> Built:
-        compat.ready(df)
+    def build(self, df: DataFrame, given: Inputs) -> Built:
+        compat.ready(df, given.sites)
         built = Built(df)
         if any(t.stage for t in self.sources):
             built.streams = Observation()
             df = df.observe(built.streams, *map(F.expr, self.metrics(given)))
         done: dict[str, DataFrame] = {}
         for stage in self.plan.stages:
-            done[stage.id] = self.run_stage(df, done, stage, given, built, rows_before.get(stage.id, 0))
-        built.output = Observation()
-        built.rows = self.finish(df, done).observe(built.output, F.expr("count(*) AS rows"))
+            done[stage.id] = self.run_stage(df, done, stage, given, built)
+        built.rows = self.finish(df, done)
+        if not self.reported:
+            built.output = Observation()
+            built.rows = built.rows.observe(built.output, F.expr("count(*) AS rows"))
         return built
+
+    def learn(self, built: Built) -> None:
+        """What this epoch says of the next ones."""
+        for stage in self.plan.stages:
+            rows = 0
+            for tap in (t for t in self.taps if t.stage == stage.id):
+                came = built.seen.get(f"rows_{tap.stream}") if tap.stream else built.sent(tap.branch.stage)
+                rows += came or 0
+            arrived = sum(sum(r.rows_in) for r in built.reports if r.stage == stage.id)
+            self.combining.learn(stage.id, rows, arrived, stage.id in built.combined)
 
     def metrics(self, given: Inputs) -> list[str]:
         """Per stream: rows, late rows, newest event time. A stream used twice is counted at its first tap."""
@@ -130,8 +146,8 @@ class EpochBuilder:
         for name, tap in self.first_taps().items():
             mine = f"_port = {tap.id}"
             found += [
-                f"count_if({mine}) AS {quoted(f'rows_{name}')}",
-                f"count_if({mine} AND _keep AND ({late})) AS {quoted(f'late_{name}')}",
+                f"count(CASE WHEN {mine} THEN 1 END) AS {quoted(f'rows_{name}')}",
+                f"count(CASE WHEN {mine} AND _keep AND ({late}) THEN 1 END) AS {quoted(f'late_{name}')}",
                 f"max(CASE WHEN {mine} THEN _t END) AS {quoted(f'time_{name}')}",
             ]
         return found
@@ -150,16 +166,16 @@ class EpochBuilder:
     # -- one stage ---------------------------------------------------------------------------------------------
 
     def run_stage(
-        self, df: DataFrame, done: Mapping[str, DataFrame], stage: Stage, given: Inputs, built: Built, rows_before: int
+        self, df: DataFrame, done: Mapping[str, DataFrame], stage: Stage, given: Inputs, built: Built
     ) -> DataFrame:
         taps = [t for t in self.taps if t.stage == stage.id]
         slots = wire_slots(taps)
         rows = self.arriving(df, done, stage, taps, slots, given)
         if not stage.merged:
-            rows = self.exchange(rows, given)
-            if stage.combine and self.worthwhile(rows_before):
+            if stage.combine and self.combining.wanted(stage.id):
                 rows = self.combined(rows, stage, taps[0])
-            rows = rows.selectExpr(*WIRE, *[s.name for s in slots])
+                built.combined.add(stage.id)
+            rows = self.exchange(rows, slots, given)
         with compat.our_python(self.anchors.session, self.python):
             rows = rows.mapInArrow(SiteTask(self.ticket(stage, taps, given), given.sites), self.schemas[stage.id])
         built.stages[stage.id] = Observation()
@@ -202,24 +218,24 @@ class EpochBuilder:
             )
         return side_by_side(parts + direct)
 
-    def exchange(self, rows: DataFrame, given: Inputs) -> DataFrame:
-        # `_t & 0` is 0. Without it a constant cell would be a constant to Catalyst, which would leave it out of the
-        # grouping by site (`combined`) and shuffle the groups away from their sites.
-        place = "_cell + 1 + CAST(_t & 0L AS INT)"
-        site = f"element_at(array({', '.join(map(str, given.owner))}), {place})"
-        rows = rows.selectExpr("*", f"{site} AS _site")
-        return self.anchors.anchored(rows.repartitionById(given.sites, "_site"), given.sites)
-
-    def worthwhile(self, rows_before: int) -> bool:
-        return self.combine == "always" or (self.combine == "auto" and rows_before >= 20_000)
+    def exchange(self, rows: DataFrame, slots: Sequence[Column], given: Inputs) -> DataFrame:
+        """Each row to the site that owns its cell."""
+        if self._owner is None or self._owner[0] != given.owner:
+            # `_t & 0` is 0: without it the site of a constant cell would be a constant, and Catalyst clever about it.
+            place = "_cell + 1 + CAST(_t & 0L AS INT)"
+            self._owner = (given.owner, F.expr(f"element_at(array({', '.join(map(str, given.owner))}), {place})"))
+        if not self.anchors.needed:
+            return rows.repartitionById(given.sites, self._owner[1])
+        rows = rows.withColumn("_site", self._owner[1]).repartitionById(given.sites, "_site")
+        return self.anchors.anchored(rows, given.sites).selectExpr(*WIRE, *[s.name for s in slots])
 
     def combined(self, rows: DataFrame, stage: Stage, tap: Tap) -> DataFrame:
-        """Pre-aggregate in Spark at the site, before rows become Arrow; the exchange by _site serves both."""
+        """Pre-aggregated by Spark before the exchange: a hot key is few rows by the time it reaches its site."""
         slot = {c.name: s.name for c, s in zip(tap.port.columns if tap.port else (), tap.slots, strict=True)}
         partial = {i.column for i in stage.combine}
         keys = [s for c, s in slot.items() if c not in partial]
-        renamed = rows.selectExpr("_site", *WIRE, *[named(s, c) for c, s in slot.items()])
-        groups = ["_site", *WIRE, *[c for c, s in slot.items() if s in keys]]
+        renamed = rows.selectExpr(*WIRE, *[named(s, c) for c, s in slot.items()])
+        groups = [*WIRE, *[c for c, s in slot.items() if s in keys]]
         result = renamed.groupBy(*groups).agg(*[F.expr(named(i.text, i.column)) for i in stage.combine])
         return result.selectExpr(*WIRE, *[named(c, s) for c, s in slot.items()])
 
@@ -245,6 +261,18 @@ class EpochBuilder:
         )  # fmt: skip
 
     # -- the end -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def reported(self) -> bool:
+        """Whether the rows of the output are those that sites gave out, so that their reports tell how many."""
+        steps = [step for branch in self.plan.output for step in branch.steps]
+        steps += [step for b in self.plan.output for s in self.plan.stages if s.id == b.stage for step in s.after]
+        return all(b.stage for b in self.plan.output) and all(isinstance(step, Project) for step in steps)
+
+    def rows_out(self, built: Built) -> int:
+        if built.output is not None:
+            return int(built.output.get["rows"])
+        return sum(built.sent(branch.stage) for branch in self.plan.output)
 
     def finish(self, df: DataFrame, done: Mapping[str, DataFrame]) -> DataFrame:
         """The output rows under the user's names."""

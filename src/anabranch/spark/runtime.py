@@ -91,7 +91,6 @@ class Runtime:
         self._replaying: int | None = None  # the batch that an interrupted epoch belongs to
         self._own_session: SparkSession | None = None
         self._recent: deque[dict[str, Any]] = deque(maxlen=RECENT)
-        self._rows_before: dict[str, int] = {}
         self._stateful = tuple(sorted({t.stream or "" for t in self.builder.sources if t.stage is not None}))
         self._waits = any(s.kind != "join" for s in plan.stages)
 
@@ -237,7 +236,7 @@ class Runtime:
         self.owner.check()
         Pending(epoch, kind, batch).write(self.store)
         given = self._given(kind)
-        built = self.builder.build(df, given, self._rows_before)
+        built = self.builder.build(df, given)
         planned = time.perf_counter()
         try:
             self._write(built, epoch)
@@ -351,11 +350,12 @@ class Runtime:
             for name in self.plan.streams
         }
         reports = built.reports
-        self._rows_before = {s.id: sum(sum(r.rows_in) for r in reports if r.stage == s.id) for s in self.plan.stages}
+        self.builder.learn(built)
         progress = entry(
             id=self.id, run_id=self.run_id, name=self.name, epoch=given.epoch, batch=batch, kind=kind, phases=phases,
-            streams=streams, rows_out=built.rows_out, watermark=given.watermark, next_watermark=self.manifest.watermark,
-            reports=reports, state={port: self.manifest.segments(port) for port in self.manifest.state},
+            streams=streams, rows_out=self.builder.rows_out(built), watermark=given.watermark,
+            next_watermark=self.manifest.watermark, reports=reports,
+            state={port: self.manifest.segments(port) for port in self.manifest.state},
             sites=given.sites, assignment=self.assignment().version, sink=self.sink.describe(),
         )  # fmt: skip
         self._recent.append(progress)
