@@ -147,7 +147,9 @@ def plain_session(session: SparkSession) -> SparkSession:
 
 EPOCH_CONF = {
     "spark.sql.adaptive.enabled": "false",  # our exchange is not Spark's to coalesce
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",  # fewer hand-overs to the workers
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",  # few hand-overs to the workers, wide rows in bounds
+    # This very number means no limit; below it, Spark measures the whole batch after each row.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
 }
 
 
