@@ -233,6 +233,15 @@ def _int64(indices: pa.Array) -> Ints:
 # -- gathering ---------------------------------------------------------------------------------------------------------
 
 
+def gather_rows(table: pa.Table, rows: npt.NDArray[Any]) -> pa.Table:
+    """Rows of a chunked table by number; only the range that they lie in is looked at."""
+    if table.num_columns and len(rows) and len(table) > 2 * (int(rows.max()) - int(rows.min()) + 1):
+        first = int(rows.min())
+        table, rows = table.slice(first, int(rows.max()) - first + 1), rows - first
+    ascending = bool(np.all(rows[1:] >= rows[:-1]))
+    return pa.table([gather(c, rows, ascending) for c in table.columns], schema=table.schema)
+
+
 def gather(column: pa.ChunkedArray, rows: npt.NDArray[Any], ascending: bool | None = None) -> pa.ChunkedArray:
     """The values at `rows` of a chunked column.
 

@@ -278,10 +278,8 @@ def _prune(table: pa.Table, reach: tuple[int, int], bound: Range) -> pa.Table:
 
 def _gather(spec: JoinSpec, whole: list[pa.Table], pieces: list[list[Ints]]) -> pa.Table:
     """The output columns of the matched row numbers."""
-    columns, names = [], []
-    for i, column, name in spec.output:
-        source = whole[i][column]
-        parts = [engine.gather(source, piece[i]) for piece in pieces]
-        columns.append(pa.chunked_array([c for p in parts for c in p.chunks], source.type))
-        names.append(name)
-    return pa.table(columns, names=names)
+    found = []
+    for i, table in enumerate(whole):
+        wanted = table.select(list(dict.fromkeys(column for j, column, _ in spec.output if j == i)))
+        found.append(pa.concat_tables([wanted.slice(0, 0), *(engine.gather_rows(wanted, p[i]) for p in pieces)]))
+    return pa.table([found[i][column] for i, column, _ in spec.output], names=[name for _, _, name in spec.output])

@@ -104,7 +104,7 @@ def collected(wire: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.Table:
     held = list(batches)
     if not held:
         return wire.empty_table()
-    table = pa.Table.from_batches(held)
+    table = pa.Table.from_batches(held).combine_chunks()  # once: sorting and gathering would do it column by column
     columns = [
         table[name] if table[name].type == wire.field(name).type else table[name].cast(wire.field(name).type)
         for name in wire.names
