@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from anabranch.errors import QueryFailed
 from anabranch.kernels import reference
-from anabranch.kernels.frame import frame, relevant, trim
+from anabranch.kernels.frame import advance, frame, relevant, trim
 from anabranch.kernels.specs import FrameCall, FrameSpec, SortKey
 from tests.kernels.kernel_tables import FLAT, NAN, VALUES, assert_same, property_test, tables
 
@@ -111,9 +111,18 @@ def test_a_long_frame_over_short_groups_costs_no_more_than_the_groups() -> None:
     assert single(FrameCall("max", ("v",), 10**9, 0, "m"), [3, 1, 2], pa.int64()) == [3, 3, 3]
 
 
-def test_only_the_context_of_released_keys_is_relevant_and_only_its_end() -> None:
-    context = pa.table({"k": [1, None, 2, None, None, 1], "_t": [0, 1, 2, 3, 4, 5]})
+def test_a_long_context_is_cut_down_to_the_keys_that_are_released() -> None:
+    context = pa.table({"k": [1, None, 2, None, None, 1, 2, 2, 2], "_t": list(range(9))})
     released = pa.table({"k": pa.array([None, 3], pa.int64()), "_t": [9, 9]})
     spec = FrameSpec(("k",), (), ("k",), (FrameCall("count", (), 2, 0, "n"),), ("k",))
     some = relevant(spec, [context.slice(0, 2), context.slice(2)], released)
-    assert some.to_pylist() == [{"k": None, "_t": 3}, {"k": None, "_t": 4}]
+    assert [row["_t"] for row in some.to_pylist()] == [1, 3, 4]
+
+
+def test_what_later_rows_can_see_is_the_end_of_each_released_key() -> None:
+    context = pa.table({"k": [1, 1, 2], "_t": [0, 1, 2]})
+    released = pa.table({"k": [2, 1, 2, 2], "_t": [5, 4, 7, 6]})
+    spec = FrameSpec(("k",), (), ("k",), (FrameCall("count", (), 2, 0, "n"),), ("k",))
+    rows, later = advance(spec, context, released)
+    assert rows["n"].to_pylist() == [2, 3, 3, 3]
+    assert later.to_pylist() == [{"k": 1, "_t": 4}, {"k": 2, "_t": 7}, {"k": 2, "_t": 6}]

@@ -25,10 +25,16 @@ from anabranch.kernels.rolling import Frames
 from anabranch.kernels.specs import TIME, FrameCall, FrameSpec
 
 Mask = npt.NDArray[np.bool_]
+LITTLE = 4  # context rows per released row: up to here, sorting all is cheaper than finding out which matter
 
 
 def frame(spec: FrameSpec, context: pa.Table, released: pa.Table) -> pa.Table:
     """`spec.output` and the calls' results for the rows of `released`, in the order in which they come."""
+    return advance(spec, context, released)[0]
+
+
+def advance(spec: FrameSpec, context: pa.Table, released: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """What `frame` gives, and the rows of `released` that later ones can still see: the last `depth` of each key."""
     table = pa.concat_tables([context, released.select(context.column_names)], promote_options="default")
     order, rank = _sorted(spec, table)
     ordered = _Ordered(table, order, rank)
@@ -38,7 +44,9 @@ def frame(spec: FrameSpec, context: pa.Table, released: pa.Table) -> pa.Table:
     columns = {name: released[name] for name in spec.output}
     for call in spec.calls:
         columns[call.output] = ordered.call(call, wanted)
-    return pa.table(columns)
+    last = order[_from_end(rank) <= spec.depth]
+    kept = np.sort(last[last >= len(context)]) - len(context)
+    return pa.table(columns), released if len(kept) == len(released) else _rows(released, kept)
 
 
 def trim(spec: FrameSpec, table: pa.Table) -> pa.Table:
@@ -46,27 +54,30 @@ def trim(spec: FrameSpec, table: pa.Table) -> pa.Table:
     if len(table) == 0:
         return table
     order, rank = _sorted(spec, table)
-    # Ranks from the end: the group's length follows from where the next group starts.
-    starts = np.flatnonzero(rank == 0)
-    lengths = np.diff(np.append(starts, len(rank)))
-    kept = np.sort(order[rank >= np.repeat(lengths, lengths) - spec.depth])
+    kept = np.sort(order[_from_end(rank) <= spec.depth])
     return table if len(kept) == len(table) else _rows(table, kept)
 
 
+def _from_end(rank: Ints) -> Ints:
+    """Each row's place in its key counted from the last, which is 1."""
+    lengths = np.diff(np.append(np.flatnonzero(rank == 0), len(rank)))
+    out: Ints = np.repeat(lengths, lengths) - rank
+    return out
+
+
 def relevant(spec: FrameSpec, context_tables: list[pa.Table], released: pa.Table) -> pa.Table:
-    """The context that `released` can see: the last `depth` rows of each of its keys."""
+    """The context that `released` can see, and maybe more: rows of keys that it has. More does no harm."""
     context = pa.concat_tables(context_tables, promote_options="default")
     if len(context) == 0 or len(released) == 0:
         return context.slice(0, 0)
-    if spec.keys:
-        pairs = [(context[k], released[k]) for k in spec.keys]
-        codes, count = engine.factorize([pa.chunked_array([*a.chunks, *b.chunks], a.type) for a, b in pairs])
-        present = np.zeros(count, bool)
-        present[codes[len(context) :]] = True
-        kept = present[codes[: len(context)]]
-        if not kept.all():
-            context = _rows(context, np.flatnonzero(kept))
-    return trim(spec, context)
+    if not spec.keys or len(context) <= LITTLE * len(released):
+        return context
+    pairs = [(context[k], released[k]) for k in spec.keys]
+    codes, count = engine.factorize([pa.chunked_array([*a.chunks, *b.chunks], a.type) for a, b in pairs])
+    present = np.zeros(count, bool)
+    present[codes[len(context) :]] = True
+    kept = present[codes[: len(context)]]
+    return context if kept.all() else _rows(context, np.flatnonzero(kept))
 
 
 def _rows(table: pa.Table, rows: Ints) -> pa.Table:
@@ -80,23 +91,42 @@ def _sorted(spec: FrameSpec, table: pa.Table) -> tuple[Ints, Ints]:
     """Row numbers sorted by key, time and order columns, ties as they come; and each one's rank within its key."""
     n = len(table)
     codes = engine.factorize([table[k] for k in spec.keys])[0] if spec.keys and n else np.zeros(n, np.int64)
+    times = np.asarray(table[TIME])
     order = np.arange(n)
-    for key in reversed(spec.order):
-        ranks, _ = _ranks(table[key.column])
-        null = np.asarray(table[key.column].is_null())
-        ranks = np.where(null, n if key.nulls_last else -n, -ranks if key.descending else ranks)
-        order = order[np.argsort(ranks[order], kind="stable")]
-    times = np.asarray(table[TIME])[order]
     if np.any(times[1:] < times[:-1]):
         order = order[np.argsort(times, kind="stable")]
     # numpy sorts 16-bit integers by radix: two passes at most are a tenth of one comparison sort.
     for digit in range(0, int(codes.max(initial=0)).bit_length(), 16):
         order = order[np.argsort(((codes[order] >> digit) & 0xFFFF).astype(np.uint16), kind="stable")]
     codes = codes[order]
+    if spec.order:
+        order = _untied(spec, table, order, codes, times[order])
     fresh = np.ones(n, bool)
     fresh[1:] = codes[1:] != codes[:-1]
     here = np.arange(n)
     return order, here - np.maximum.accumulate(np.where(fresh, here, 0))
+
+
+def _untied(spec: FrameSpec, table: pa.Table, order: Ints, codes: Ints, times: Ints) -> Ints:
+    """The order columns decide only between rows of one key and one time, which are few as a rule."""
+    same = (codes[1:] == codes[:-1]) & (times[1:] == times[:-1])
+    if not same.any():
+        return order
+    after = np.concatenate([[False], same])
+    places = np.flatnonzero(after | np.concatenate([same, [False]]))
+    runs = np.cumsum(~after)[places]
+    rows = order[places]
+    by = np.arange(len(rows))
+    for key in reversed(spec.order):
+        column = engine.gather(table[key.column], rows)
+        ranks, _ = _ranks(column)
+        null = np.asarray(column.is_null())
+        ranks = np.where(null, len(rows) if key.nulls_last else -len(rows), -ranks if key.descending else ranks)
+        by = by[np.argsort(ranks[by], kind="stable")]
+    by = by[np.argsort(runs[by], kind="stable")]
+    out = order.copy()
+    out[places] = rows[by]
+    return out
 
 
 def _ranks(column: pa.ChunkedArray) -> tuple[Ints, Ints]:

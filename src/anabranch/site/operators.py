@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.kernels.aggregate import close, merge
-from anabranch.kernels.frame import frame, relevant, trim
+from anabranch.kernels.frame import advance, frame, relevant, trim
 from anabranch.kernels.join import join
 from anabranch.kernels.specs import AggregateSpec, FrameSpec, JoinSpec
+from anabranch.state.compaction import FAN_IN
 
 Fold = Callable[[list[pa.Table]], pa.Table]
 PENDING, CONTEXT = 0, 1
@@ -57,6 +58,10 @@ class SiteOperator(ABC):
     def fold(self, spec: Any, port: int) -> Fold:
         """How several segments of a port become one."""
         return appended
+
+    def fan_in(self, port: int) -> int:
+        """How many segments of a size become one."""
+        return FAN_IN
 
 
 class JoinOperator(SiteOperator):
@@ -103,13 +108,17 @@ class FrameOperator(SiteOperator):
             due = pc.and_(due, pc.greater_equal(times, epoch.closed))
         released = waiting.filter(due)
         context = [delta.slice(0, 0), *(c.select(delta.column_names) for c in epoch.states[CONTEXT])]
-        rows = frame(spec, relevant(spec, context, released), released)
-        return Outcome(rows, [since(delta, epoch.horizons[PENDING]), trim(spec, released)])
+        rows, seen_later = advance(spec, relevant(spec, context, released), released)
+        return Outcome(rows, [since(delta, epoch.horizons[PENDING]), seen_later])
 
     def fold(self, spec: FrameSpec, port: int) -> Fold:
         if port == CONTEXT:
             return lambda tables: trim(spec, pa.concat_tables(tables))
         return appended
+
+    def fan_in(self, port: int) -> int:
+        """Two contexts together are hardly more than one: each key's last rows. Every epoch reads them all."""
+        return 2 if port == CONTEXT else FAN_IN
 
 
 OPERATORS: dict[str, SiteOperator] = {o.kind: o for o in (JoinOperator(), AggregateOperator(), FrameOperator())}

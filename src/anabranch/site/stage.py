@@ -59,7 +59,7 @@ class SiteWork:
             if rows is not None and rows.num_rows:
                 self.write(port, rows)
         for port in range(len(ticket.ports)):
-            self.tidy(port, operator.fold(ticket.spec, port))
+            self.tidy(port, operator.fold(ticket.spec, port), operator.fan_in(port))
         return outcome.rows
 
     def write(self, port: int, rows: pa.Table) -> None:
@@ -68,10 +68,10 @@ class SiteWork:
         if segment is not None:
             self.written.append((port, segment))
 
-    def tidy(self, port: int, fold: Fold) -> None:
+    def tidy(self, port: int, fold: Fold, fan_in: int) -> None:
         """Drop what is past its use, merge what has become many."""
         horizon = self.ticket.ports[port].horizon
-        plan = compaction.plan(self.mine[port], horizon)
+        plan = compaction.plan(self.mine[port], horizon, fan_in=fan_in)
         self.dropped += [s.path for s in plan.drop]
         for group in plan.merge:
             parts = []
