@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from anabranch import errors
-    from anabranch.spark.api import Flow, sql, stream, window
+    from anabranch.spark.api import sql, stream, window
+    from anabranch.spark.flow import Flow
     from anabranch.spark.query import ContinuousQuery
     from anabranch.spark.session import session
 
@@ -25,7 +26,7 @@ __all__ = ["ContinuousQuery", "Flow", "errors", "session", "sql", "stream", "win
 
 _WHERE = {
     "ContinuousQuery": "anabranch.spark.query",
-    "Flow": "anabranch.spark.api",
+    "Flow": "anabranch.spark.flow",
     "session": "anabranch.spark.session",
     "sql": "anabranch.spark.api",
     "stream": "anabranch.spark.api",

@@ -9,26 +9,38 @@ from pathlib import Path
 from typing import Any
 
 import anabranch as ab
+from anabranch.cli.quiet import jvm_log
 from anabranch.errors import SettingError
 from anabranch.plan.explain import explain
+from anabranch.settings import STRATEGIES
 
 
 def explain_file(file: Path, streams: Sequence[str], tables: Sequence[str], strategy: str, extended: bool) -> str:
     """The plan as text; an error of ours if the query cannot run."""
     named = dict(map(declared, streams))
     static = dict(map(declared, tables))
-    spark = ab.session("anabranch-explain")
-    try:
-        with tempfile.TemporaryDirectory(prefix="anabranch-explain-") as empty:
-            relations: dict[str, Any] = {n: source(spark, n, columns, empty) for n, columns in named.items()}
+    if strategy not in STRATEGIES:
+        raise SettingError(f"there is no strategy {strategy!r}", fix=f"use one of {', '.join(STRATEGIES)}")
+    with tempfile.TemporaryDirectory(prefix="anabranch-explain-") as folder:
+        with jvm_log(Path(folder) / "spark.log"):
+            spark = ab.session("anabranch-explain")
+        try:
+            empty = Path(folder) / "empty"
+            empty.mkdir()
+            relations: dict[str, Any] = {n: source(spark, n, columns, str(empty)) for n, columns in named.items()}
             relations |= {n: spark.createDataFrame([], columns) for n, columns in static.items()}
             return explain(ab.sql(file.read_text(), **relations).plan(strategy), extended=extended)
-    finally:
-        spark.stop()
+        finally:
+            spark.stop()
 
 
 def source(spark: Any, name: str, columns: str, folder: str) -> Any:
-    df = spark.readStream.schema(columns).parquet(folder)
+    try:
+        df = spark.readStream.schema(columns).parquet(folder)
+    except Exception as error:  # Spark's own, which this package may not know
+        why = str(error).strip().splitlines()[0]
+        raise SettingError(f"the columns of {name} cannot be read", where=f"({columns}): {why}",
+                           fix="write them as in CREATE TABLE, e.g. phone BIGINT, ts TIMESTAMP") from None  # fmt: skip
     times = [c for c, kind in df.dtypes if kind.startswith("timestamp")]
     return ab.stream(df, name, event_time=times[0] if times else None)
 

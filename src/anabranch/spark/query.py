@@ -29,7 +29,7 @@ from anabranch.spark.sinks.files import open_folder
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from anabranch.spark.api import Flow
+    from anabranch.spark.flow import Flow
 
 
 class Fresh:

@@ -13,7 +13,7 @@ from anabranch.spark.sinks.files import FORMATS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from anabranch.spark.api import Flow
+    from anabranch.spark.flow import Flow
     from anabranch.spark.query import ContinuousQuery
 
 OTHERS = ("foreachBatch", "memory", "console", "noop")

@@ -15,6 +15,7 @@ from rich.table import Table
 import anabranch as ab
 from anabranch.cli.demo.calls import CALLS, DISORDER_S, REPORTS, Feed, Load
 from anabranch.cli.demo.live import View
+from anabranch.cli.quiet import jvm_log
 
 if TYPE_CHECKING:
     from anabranch import ContinuousQuery, Flow
@@ -43,17 +44,17 @@ def run_demo(seconds: int, rate: int, sites: int, seed: int) -> int:
     spark: Any = None
     try:
         console.print(
-            f"[bold]Call fraud[/]: {rate:,} calls a second for {seconds} s, joined with the\n"
-            "numbers reported as suspicious in the minute before, counted by length of call in windows of a\n"
-            "minute sliding by ten seconds.\n"
+            f"[bold]Call fraud[/]: {rate:,} calls a second for {seconds} s, joined with the numbers reported as "
+            "suspicious in the minute before, counted by length in windows of a minute that slide by ten seconds.\n"
             "[dim]Starting Spark …[/]"
         )
-        spark = ab.session(
-            "anabranch-demo",
-            spark__sql__session__timeZone="UTC",
-            spark__sql__shuffle__partitions="2",
-            spark__sql__warehouse__dir=str(folder / "warehouse"),
-        )
+        with jvm_log(folder / "spark.log"):
+            spark = ab.session(
+                "anabranch-demo",
+                spark__sql__session__timeZone="UTC",
+                spark__sql__shuffle__partitions="2",
+                spark__sql__warehouse__dir=str(folder / "warehouse"),
+            )
         identical = Demo(console, spark, folder, sites).run(Load(seed, rate), seconds)
         console.print(f"[dim]{time.monotonic() - begin:.0f} s in all; Ctrl-C stops cleanly at any time[/]")
         return 0 if identical else 1
