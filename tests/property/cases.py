@@ -40,7 +40,7 @@ def draw(seed: int, live: bool = False) -> Case:
     rng = Random(seed)
     time = BY_LETTER["t"] if rng.random() < 0.85 else BY_LETTER["z"]
     q = Text(rng, replace(time, pool=()))
-    letters = rng.sample(list(KINDS), rng.choice([2, 3, 4, 5, 12]))
+    letters = [_narrowed(rng, k) for k in rng.sample(KINDS, rng.choice([2, 3, 4, 5, 12]))]
     spaced = rng.random() < 0.5
     names = ["a", "b", "c", "d", "e"][: rng.choice([1, 1, 2, 2, 2, 3, 3, 4, 5])]
     columns = (("id", "bigint"), ("ts", time.type), *((f"c_{k.letter}", k.type) for k in letters))
@@ -66,6 +66,11 @@ def draw(seed: int, live: bool = False) -> Case:
     parts = [f"p{i} AS (SELECT * FROM {names[0]} WHERE {which} = {i})" for i in range(len(split) + 1) if split]
     return Case(streams, tuple(statics), script, _with(q, sql, False, []), _with(q, sql, True, parts), close, unordered,
                 options, split, live, live and rng.random() < 0.5, frozenset(q.features))  # fmt: skip
+
+
+def _narrowed(rng: Random, kind: Kind) -> Kind:
+    """Often only two values, so that many rows meet."""
+    return replace(kind, pool=tuple(rng.sample(kind.pool, 2))) if rng.random() < 0.6 else kind
 
 
 def _with(q: Text, last: str, oracle: bool, parts: list[str]) -> str:
@@ -108,9 +113,9 @@ def _stateful(q: Text, rel: Rel) -> Rel:
 
 def _stateless(q: Text, rel: Rel, static: Any) -> Rel:
     roll = q.rng.random()
-    if roll < 0.15:
+    if roll < 0.12:
         return operators.where(q, rel)
-    if roll < 0.3:
+    if roll < 0.27:
         return operators.select(q, rel)
     return static(rel) if roll < 0.4 else rel
 
@@ -129,9 +134,9 @@ def _final(q: Text, rel: Rel) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
 def _script(rng: Random, streams: tuple[Stream, ...], kinds: list[Kind], spaced: bool, live: bool) -> tuple[Step, ...]:
     steps: list[Step] = []
     count = rng.choice([1, 2, 2, 3, 3, 4])
-    most = {1: 16, 2: 12, 3: 8, 4: 6, 5: 5}[len(streams)]
+    most = {1: 20, 2: 14, 3: 9, 4: 7, 5: 6}[len(streams)]
     ids = {s.name: 0 for s in streams}
-    stride, jitter = rng.choice([3, 10, 40]), rng.choice([0, 5, 30])
+    stride, jitter = rng.choice([2, 4, 8, 30]), rng.choice([0, 3, 6, 20])
     for n in range(count):
         if n and rng.random() < 0.45:
             steps.append(
@@ -142,7 +147,7 @@ def _script(rng: Random, streams: tuple[Stream, ...], kinds: list[Kind], spaced:
             if rng.random() < 0.15:
                 continue
             rows: list[tuple[Any, ...]] = []
-            for _ in range(rng.randint(0, most)):
+            for _ in range(rng.randint(most // 4, most)):
                 if rows and rng.random() < 0.1:
                     rows.append(rng.choice(rows))
                     continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -76,7 +77,7 @@ def _flow(session: Any, case: Case, folder: Path) -> tuple[Flow, Any]:
 
 
 def _mentioned(name: str, sql: str) -> bool:
-    return f" {name} " in f"{sql} ".replace(",", " ").replace(")", " ")
+    return re.search(rf"(FROM|JOIN|,)\s+{name}\b", sql) is not None
 
 
 def smaller(case: Case, fails: Any, tries: int = 60) -> Case:

@@ -196,10 +196,9 @@ def aggregate(q: Text, rel: Rel) -> Rel:
         col = rel.pick(rng)
         if col is not None and col.name not in [k.name for k in keys] and col.name not in rel.times:
             keys.append(col)
-    form = rng.choice(
-        ["window", "window", "window", "window", "time"] + ["struct", "window of window"] * bool(rel.windows)
-    )
-    window = rng.choice(rel.windows) if form in ("struct", "window of window") else ""
+    known = [w for w in rel.windows if f"{w}.start" in rel.times]
+    form = rng.choice(["window", "window", "window", "window", "time"] + ["struct", "window of window"] * bool(known))
+    window = rng.choice(known) if form in ("struct", "window of window") else ""
     size = rng.choice([1, 4, 5, 10, 15])
     slide = rng.choice([size, size, max(1, size // 2), min(size, 4), 1 if size < 10 else 5])
     offset = rng.choice([0, 0, 0, 1, -1, 3]) if slide > 3 else 0
@@ -207,7 +206,7 @@ def aggregate(q: Text, rel: Rel) -> Rel:
     parts = [over, f"'{size} seconds'"] + [f"'{slide} seconds'"] * (slide != size or offset != 0)
     parts += [f"'{offset} seconds'"] * (offset != 0)
     group = {"time": time, "struct": window}.get(form, f"window({', '.join(parts)})")
-    aliased = [k for k in keys if rng.random() < 0.2 and k.kind == values.TEXT]
+    aliased = [k for k in keys if rng.random() < 0.2 and k.kind.type == "string"]
     key_texts = [f"upper({k.name})" if k in aliased else k.name for k in keys]
     made = [m for m in (call(q, rel, time) for _ in range(rng.randint(1, 5))) if m is not None]
     having = f" HAVING count(*) {rng.choice(['> 1', '< 3', '>= 1'])}" if rng.random() < 0.25 else ""
@@ -259,7 +258,6 @@ def frame(q: Text, rel: Rel) -> Rel:
     result = replace(
         rel, cols=(*rel.cols, *(c for _, c, _ in made)), unique=() if rel.doubles else rel.unique,
         spaced=rel.spaced and not rel.doubles, stateful=True, times=(time,),
-        windows=tuple(w for w in rel.windows if time == f"{w}.start"),
     )  # fmt: skip
     return q.step(f"SELECT {', '.join(items)} FROM {rel.name}", result)
 

@@ -40,7 +40,7 @@ KINDS = tuple(
         ("s", "string", ("", "a", "b", "A", "ä", "a b", "ab", "it's", "\\")),
         ("e", "decimal(12,2)", tuple(map(Decimal, ("0.00", "1.05", "-9.99", "1234567890.12", "0.10"))), True),
         ("g", "decimal(38,0)", (Decimal("9" * 38), Decimal("-" + "9" * 38), Decimal(0), Decimal(1))),
-        ("p", "decimal(38,18)", (Decimal("12345678901234567890.123456789012345678"), Decimal("0E-18"))),
+        ("p", "decimal(38,18)", tuple(map(Decimal, ("12345678901234567890.123456789012345678", "0E-18")))),
         ("q", "decimal(5,3)", tuple(map(Decimal, ("0.001", "99.999", "-99.999"))), True),
         ("d", "double", (0.0, -0.0, 1.5, -2.25, 0.25, 100.0, NAN), True, False, True),
         ("v", "double", (0.5, 1.25, -3.0, 8.0, 1024.125), True, False, True),

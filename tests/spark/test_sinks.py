@@ -88,8 +88,6 @@ def test_the_memory_sink_is_a_view_that_outlives_the_query(spark: Any, growing: 
     assert query.name == "seen"
     want = feeds.batch(spark, growing, "calls").collect()
     assert feeds.multiset(spark.table("seen").collect()) == feeds.multiset(want)
-        feeds.batch(spark, growing, "calls").collect()
-    )
     assert spark.table("seen").schema.simpleString() == flow.schema.simpleString()
     spark.catalog.dropTempView("seen")
 

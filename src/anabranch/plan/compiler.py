@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from anabranch.errors import UnsupportedQuery
 from anabranch.plan import aggregates, frames
+from anabranch.plan.implied import bounds_between
 from anabranch.plan.joins import JoinBuilder, first_to_meet, read
 from anabranch.plan.passes import PASSES
 from anabranch.plan.pending import Pending
@@ -166,7 +167,8 @@ class Compiler:
         )
 
     def _joined(self, inputs: list[Pending], conditions: list[str], names: list[str], wanted: object) -> Pending:
-        subset = first_to_meet(read(inputs, conditions, self.typer), len(inputs))
+        found = read(inputs, conditions, self.typer)
+        subset = first_to_meet(found, len(inputs))
         if subset is None:
             return self._keep(JoinBuilder(self._id("join"), inputs, conditions, names, self.typer).build(wanted))  # type: ignore[arg-type]
         columns = {c.lower() for i in subset for c in inputs[i].types}
@@ -175,6 +177,7 @@ class Compiler:
         outer = [c for c in conditions if c not in inner]
         below = refs(outer)
         needs = lambda column: column.lower() in below or wanted(column)  # type: ignore[operator]  # noqa: E731
+        inner += bounds_between(inputs, [b for b, _ in found.bounds], subset)
         first = self._joined([inputs[i] for i in subset], inner, [names[i] for i in subset], needs)
         rest = [i for i in range(len(inputs)) if i not in subset]
         label = " with ".join(names[i] for i in subset)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from anabranch.errors import MissingEventTime, UnboundedJoin, UnsupportedQuery
 from anabranch.kernels.specs import TIME, Compare, JoinInput, JoinSpec, TimeBound
 from anabranch.plan.conditions import FLIP, Bound, Comparison, Reader, classes, same_text
+from anabranch.plan.implied import composed
 from anabranch.plan.pending import Pending, Placed, plain, written
 from anabranch.plan.physical import Branch, Column, Filter, Port, Stage
 from anabranch.plan.typer import Typer
@@ -292,7 +293,6 @@ class JoinBuilder:
         count = len(self.inputs)
         types = {c.name: c.type for c in stage.output}
         lags: dict[str, int] = {}
-        gaps: dict[tuple[str, str], int] = {}
         base = []
         for i in range(count):
             own = [self.inputs[j].times[times[j]] + max(reach[i][j], 0) for j in range(count)]
@@ -304,10 +304,7 @@ class JoinBuilder:
                     lags[time] = base[i]
                 elif early is not None:
                     lags[time] = base[i] + max(early, 0)
-            gaps |= self.inputs[i].gaps
-            for j in range(count):
-                if i != j:
-                    gaps[times[i], times[j]] = reach[i][j]
+        gaps = composed([p.gaps for p in self.inputs], times, [tuple(p.times) for p in self.inputs], reach)
         placed = None
         if keys:
             equal = []

@@ -29,7 +29,10 @@ def as_ours(error: BaseException) -> errors.AnabranchError:
             fix="set spark.pyspark.python (or PYSPARK_PYTHON) to an interpreter with anabranch on every worker",
         )
     condition = re.search(r"\[([A-Z][A-Z_.]+)\] ([^\n]+)", _innermost(text))
-    what = f"[{condition.group(1)}] {condition.group(2)}" if condition else text.strip().splitlines()[0][:500]
+    if condition:
+        what = f"[{condition.group(1)}] {condition.group(2)}"
+    else:  # an error of the user's function, say: a KeyError is only its key
+        what = f"{type(error).__name__}: {text.strip().partition(chr(10))[0][:500]}"
     failed = errors.QueryFailed("the query stopped on an error", where=what, fix="correct it and start the query again")
     failed.__cause__ = error
     return failed
