@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from anabranch.cli.lab import lab
 from anabranch.errors import AnabranchError
 
 app = typer.Typer(
@@ -18,6 +19,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
+app.add_typer(lab, name="lab")
 
 
 def run() -> None:

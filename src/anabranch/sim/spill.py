@@ -1,0 +1,188 @@
+"""Spill: what a site does with cells for which it has no memory (F11).
+
+State beyond the site's memory is written to disk, the cell longest in memory first. Rows for a cell on disk are staged
+in pages, one per cell. When a page is full, all staged pages are written (one seek each) and the rotation takes its next
+step: the cell longest in memory is written, the one longest on disk is read with its waiting rows, and these are
+processed. When memory is free again, cells are read back without writing others.
+
+All I/O is synchronous: the site is blocked for it, and handles messages of the controller and of other sites only
+between two operations (`when_free`). While it drains a cell that is about to leave, it begins no new operation.
+
+Known limits: waiting rows count as processed at the moment they have been read; the time for it is charged after. The
+paper leaves the local mechanism to a technical report; that a page is 4 KB and that a full page turns the rotation is
+ours (docs/lab.md).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from anabranch.sim.kernel import Kernel
+from anabranch.sim.scenario import Scenario
+from anabranch.sim.stage import Stage
+from anabranch.sim.trace import Trace
+
+
+class Spill:
+    def __init__(self, kernel: Kernel, scenario: Scenario, stage: Stage, owner: tuple[int, ...], trace: Trace) -> None:
+        n, cells = len(scenario.sites), len(owner)
+        self.kernel, self.stage, self.trace = kernel, stage, trace
+        self.operator = scenario.operator
+        self.disk = [s.disk for s in scenario.sites]
+        self.budget: list[float] = [float("inf") if s.memory is None else s.memory for s in scenario.sites]
+        self.bounded = any(s.memory is not None for s in scenario.sites)
+        self.size = self.operator.cell_bytes
+        self.page = max(1, self.operator.page_bytes // self.operator.row_bytes)
+        self.resident: list[deque[int]] = [deque() for _ in range(n)]
+        self.on_disk: list[deque[int]] = [deque() for _ in range(n)]
+        for cell, site in enumerate(owner):
+            self.resident[site].append(cell)
+        self.cold = stage.cold
+        self.waiting = np.zeros(cells, dtype=np.int64)  # rows that wait with their cell
+        self.arrived = np.zeros(cells)  # the sum of their times
+        self.in_page = np.zeros(cells, dtype=np.int64)  # of these, not yet written
+        self.draining = [0] * n  # cells that are about to leave
+        self._messages: list[list[Callable[[], None]]] = [[] for _ in range(n)]
+        stage.staged = self._stage_rows
+
+    def hot_bytes(self, site: int) -> int:
+        return len(self.resident[site]) * self.size
+
+    def cold_bytes(self, site: int) -> int:
+        return len(self.on_disk[site]) * self.size
+
+    def when_free(self, site: int, action: Callable[[], None]) -> None:
+        """Now, or when the site's I/O ends."""
+        if self.stage.blocked[site]:
+            self._messages[site].append(action)
+        else:
+            action()
+
+    def set_memory(self, site: int, memory: int) -> None:
+        self.bounded = True
+        self.budget[site] = memory
+        self.trace.note(self.kernel.now, f"site {site} has {memory} bytes")
+        self.go_on(site)
+
+    def go_on(self, site: int) -> None:
+        """The next thing the site has to do about its memory, if any."""
+        while not self.stage.blocked[site] and self._messages[site]:
+            self._messages[site].pop(0)()
+        if self.stage.blocked[site] or self.draining[site]:
+            return
+        if self.hot_bytes(site) > self.budget[site] and self.resident[site]:
+            self._write(site)
+        elif self.on_disk[site] and self.hot_bytes(site) + self.size <= self.budget[site]:
+            cell = self.on_disk[site].popleft()
+            self._io(site, self._reading(site, cell), lambda: self._activate(site, cell))
+
+    # -- a cell leaves or comes ------------------------------------------------------------------------------------
+
+    def fetch(self, site: int, cell: int, then: Callable[[], None]) -> None:
+        """Have the cell in memory and nothing waiting for it, to be given away; it counts no more."""
+        if not self.cold[cell]:
+            self.resident[site].remove(cell)
+            then()
+            return
+        self.on_disk[site].remove(cell)
+
+        def read() -> None:
+            self._process(site, cell)
+            self._thaw(site, cell)
+            then()
+
+        self._io(site, self._reading(site, cell), read)
+
+    def install(self, site: int, cell: int) -> None:
+        self.resident[site].append(cell)
+
+    # -- disk --------------------------------------------------------------------------------------------------------
+
+    def _io(self, site: int, seconds: float, then: Callable[[], None]) -> None:
+        self.stage.blocked[site] = True
+
+        def end() -> None:
+            self.stage.blocked[site] = False
+            then()
+            self.go_on(site)
+
+        self.kernel.after(seconds, end)
+
+    def _write(self, site: int) -> None:
+        cell = self.resident[site].popleft()
+        self.pack(site)
+        self._freeze(site, cell)
+        self._io(site, self.disk[site].seconds(self.size), lambda: self.on_disk[site].append(cell))
+
+    def _rotate(self, site: int) -> None:
+        out, back = self.resident[site].popleft(), self.on_disk[site].popleft()
+        pages = np.flatnonzero(self.in_page * self._at(site))
+        staged = int(self.in_page[pages].sum()) * self.operator.row_bytes
+        self.in_page[pages] = 0
+        self.pack(site)
+        seconds = self.disk[site].seconds(staged, len(pages)) + self.disk[site].seconds(self.size)
+        self._freeze(site, out)
+
+        def swapped() -> None:
+            self.on_disk[site].append(out)
+            self._activate(site, back)
+
+        self._io(site, seconds + self._reading(site, back), swapped)
+
+    def _at(self, site: int) -> Any:
+        return self.stage.lanes.owner == site
+
+    def _reading(self, site: int, cell: int) -> float:
+        """A cell's state and the rows that wait for it."""
+        rows = int(self.waiting[cell] - self.in_page[cell])
+        disk = self.disk[site]
+        return disk.seconds(self.size) + (disk.seconds(rows * self.operator.row_bytes) if rows else 0.0)
+
+    def _activate(self, site: int, cell: int) -> None:
+        self.pack(site)
+        self._process(site, cell)
+        self._thaw(site, cell)
+        self.resident[site].append(cell)
+
+    def pack(self, site: int) -> None:
+        """Packing or unpacking one cell, charged to the site's CPU."""
+        self.stage.credit[site] -= self.operator.handling * self.operator.cell_rows
+
+    def _process(self, site: int, cell: int) -> None:
+        """The rows that waited for the cell."""
+        rows = int(self.waiting[cell])
+        if not rows:
+            return
+        stage = self.stage
+        work = rows * self.operator.service
+        stage.credit[site] -= work
+        share = max(float(stage.speed[site] * stage.left[site]), 1e-9)
+        latency = rows * self.kernel.now - float(self.arrived[cell]) + rows * work / share / 2
+        self.trace.processed(rows, latency)
+        self.waiting[cell], self.arrived[cell], self.in_page[cell] = 0, 0.0, 0
+
+    def _freeze(self, site: int, cell: int) -> None:
+        # Rows taken so far belong to what was hot.
+        if not self.stage.cold_sites:
+            self.stage.lanes.tally()
+        elif site not in self.stage.cold_sites:
+            self.stage.lanes.cells_taken(site)
+        self.cold[cell] = True
+        self.stage.cold_sites.add(site)
+
+    def _thaw(self, site: int, cell: int) -> None:
+        self.cold[cell] = False
+        if not self.on_disk[site]:
+            self.stage.cold_sites.discard(site)
+
+    def _stage_rows(self, site: int, cells: Any, when: float) -> None:
+        np.add.at(self.waiting, cells, 1)
+        np.add.at(self.arrived, cells, when)
+        np.add.at(self.in_page, cells, 1)
+        full = len(cells) and self.in_page[cells].max() >= self.page
+        if full and not self.draining[site] and self.resident[site] and self.on_disk[site]:
+            self._rotate(site)
