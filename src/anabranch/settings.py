@@ -69,7 +69,12 @@ class Settings:
     state_location: str | None = None  # where state lives; default: inside checkpointLocation
     combine: str = "auto"  # pre-aggregation in Spark before a site: auto, always, never
     progress: bool | None = None  # a progress line in the terminal; default: when it is one
-    verify: bool = True  # check the checksum of every segment a process opens
+    policies: str = "balance"  # what decides which cells move; several with commas between; static: nothing moves
+    advise_only: bool = False  # decide and write it down, but move nothing
+    round_epochs: int = 4  # epochs that a decision looks at, at least
+    state_memory_bytes: int | None = None  # hot state of a site; what is above it goes cold
+    time_budget_us: int | None = None  # a site that takes longer in an epoch holds the rest of its rows
+    held_bytes: int = 256 << 20  # rows that a site may hold for want of time
 
 
 OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
@@ -82,7 +87,12 @@ OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "stateLocation": ("state_location", str),
     "combine": ("combine", str),
     "progress": ("progress", lambda v: _boolean(v, "progress")),
-    "verify": ("verify", lambda v: _boolean(v, "verify")),
+    "policies": ("policies", str),
+    "adviseOnly": ("advise_only", lambda v: _boolean(v, "adviseOnly")),
+    "roundEpochs": ("round_epochs", int),
+    "stateMemory": ("state_memory_bytes", _size),
+    "timeBudget": ("time_budget_us", lambda v: duration_us(v, "timeBudget")),
+    "heldBytes": ("held_bytes", _size),
 }
 _SPELT = {name.lower(): name for name in OPTIONS}
 ELSEWHERE = ("checkpointLocation", "path")  # every sink's, read by the writer
@@ -158,6 +168,12 @@ def _check(s: Settings) -> None:
     if s.heartbeat_us <= 0 or (s.idle_after_us is not None and s.idle_after_us <= 0):
         name = "heartbeat" if s.heartbeat_us <= 0 else "idleAfter"
         raise SettingError(f"{name} is no time at all", fix="use a length like '1 second'")
+    if s.round_epochs < 1:
+        raise SettingError(f"roundEpochs is {s.round_epochs}", fix="use a positive number of epochs")
+    if s.time_budget_us is not None and s.time_budget_us <= 0:
+        raise SettingError("timeBudget is no time at all", fix="use a length like '2 seconds', or leave it out")
+    if s.state_memory_bytes is not None and s.state_memory_bytes < 1 << 16:
+        raise SettingError(f"stateMemory is {s.state_memory_bytes} bytes", fix="write it like '512m' or '2g'")
     if s.combine not in ("auto", "always", "never"):
         raise SettingError(f"combine is {s.combine!r}", fix="use auto, always or never")
 

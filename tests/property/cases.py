@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from anabranch.testing import ABORT, RESTART, TICK, Abort, Restart, Static, Stream
+from anabranch.testing import ABORT, RESTART, TICK, Abort, Hurry, Memory, Rescale, Restart, Shuffle, Static, Stream
 from tests.property import operators, stateful, values
 from tests.property.relations import Col, Rel, Text, rendered
 from tests.property.values import BY_LETTER, KINDS, LONG, SECOND, Kind
@@ -131,13 +131,34 @@ def _final(q: Text, rel: Rel) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     return f"SELECT {', '.join(items)} FROM {rel.name}", close, tuple(c.name for c in cols if c.unordered)
 
 
+def _moves(rng: Random) -> list[Step]:
+    """What befalls the layout and the bounds between two epochs."""
+    steps: list[Step] = []
+    if rng.random() < 0.5:
+        steps.append(Shuffle(rng.randrange(10**6), rng.choice([0.1, 0.5, 1.0])))
+    if rng.random() < 0.2:
+        steps.append(Rescale(rng.choice([1, 2, 3, 5])))
+    if rng.random() < 0.15:
+        steps.append(Memory(rng.choice([None, 0, 200, 2000]), rng.choice([None, 0, 1])))
+    if rng.random() < 0.15:
+        steps.append(Hurry(rng.choice([None, 1, 3])))
+    return steps
+
+
 def _script(rng: Random, streams: tuple[Stream, ...], kinds: list[Kind], spaced: bool, live: bool) -> tuple[Step, ...]:
     steps: list[Step] = []
     count = rng.choice([1, 2, 2, 3, 3, 4])
+    moving = not live and rng.random() < 0.6
+    if moving and rng.random() < 0.4:
+        steps.append(Hurry(rng.choice([1, 2, 4, 8])))
+    if moving and rng.random() < 0.4:
+        steps.append(Memory(rng.choice([0, 100, 300, 1000, 4000])))
     most = {1: 20, 2: 14, 3: 9, 4: 7, 5: 6}[len(streams)]
     ids = {s.name: 0 for s in streams}
     stride, jitter = rng.choice([2, 4, 8, 30]), rng.choice([0, 3, 6, 20])
     for n in range(count):
+        if moving:
+            steps += _moves(rng)
         if n and rng.random() < 0.45:
             steps.append(
                 rng.choice([RESTART, Restart(rng.randint(1, 4)), TICK, ABORT, Abort("write"), Abort("offsets")])

@@ -171,10 +171,10 @@ def test_a_damaged_older_manifest_does_not_stop_a_query_that_is_whole(store: Sto
         (lambda raw: b"[1]", "cannot be read"),
         (lambda raw: b"\xff\xfe", "cannot be read"),
         (lambda raw: seal("checkpoint", 1, manifest(5).to_json()), "is not a manifest"),
-        (lambda raw: seal("manifest", 1, {"epoch": 5}), "makes no sense"),
-        (lambda raw: seal("manifest", 1, manifest(5).to_json() | {"sites": "2"}), "makes no sense"),
-        (lambda raw: seal("manifest", 1, manifest(4).to_json()), "is of epoch 4"),
-        (lambda raw: seal("manifest", 1, manifest(5, state={"a/0": [{}]}).to_json()), "makes no sense"),
+        (lambda raw: seal("manifest", 2, {"epoch": 5}), "makes no sense"),
+        (lambda raw: seal("manifest", 2, manifest(5).to_json() | {"sites": "2"}), "makes no sense"),
+        (lambda raw: seal("manifest", 2, manifest(4).to_json()), "is of epoch 4"),
+        (lambda raw: seal("manifest", 2, manifest(5, state={"a/0": [{}]}).to_json()), "makes no sense"),
     ],
 )
 def test_a_damaged_manifest_is_an_error_and_never_a_step_back(store: Store, damage: Any, says: str) -> None:
@@ -191,8 +191,8 @@ def test_a_damaged_manifest_is_an_error_and_never_a_step_back(store: Store, dama
 
 
 def test_a_manifest_of_a_later_format_is_told_apart_from_damage(store: Store) -> None:
-    store.write("manifests/000000000005.json", seal("manifest", 2, {"new": 1}))
-    with pytest.raises(UnknownFormat, match="format 2, and this version of Anabranch knows 1"):
+    store.write("manifests/000000000005.json", seal("manifest", 3, {"new": 1}))
+    with pytest.raises(UnknownFormat, match=r"format 3, and this version of Anabranch knows 2"):
         ManifestLog(store).latest()
 
 

@@ -69,7 +69,7 @@ def test_an_altered_note_is_an_error_wherever_it_was_altered(store: Store) -> No
 
 def test_a_note_that_makes_no_sense_is_an_error(store: Store) -> None:
     for body in ({"epoch": 5}, {"epoch": 5, "kind": "nap", "batch": 2}, {"epoch": "5", "kind": "tick", "batch": 2}):
-        store.write(PATH, seal("pending", 1, body))
+        store.write(PATH, seal("pending", 2, body))
         with pytest.raises(CheckpointDamaged, match="makes no sense"):
             interrupted(store, LAST)
     store.write(PATH, seal("pending", 2, {}))

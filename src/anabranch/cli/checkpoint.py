@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from anabranch.errors import CheckpointError
-from anabranch.routing.assignment import Assignment
+from anabranch.routing.layout import Layout
 from anabranch.state.manifest import Manifest, ManifestLog
 from anabranch.state.meta import PATH, Meta, read
 from anabranch.state.segments import Segment
@@ -52,11 +52,13 @@ def found(path: str) -> tuple[Store, Meta]:
 
 
 def about(m: Manifest) -> list[tuple[str, str]]:
-    owned = Assignment.from_json(m.assignment).counts()
+    layout = Layout.from_json(m.assignment)
+    owned = [n for a in layout.operators.values() for n in a.counts()] or [0]
+    levels = [level for level in m.released.values() if level is not None]
     return [
         ("epoch", f"{m.epoch} (Spark's batch {m.batch})" if m.batch >= 0 else str(m.epoch)),
         ("watermark", moment(m.watermark)),
-        ("closed up to", moment(m.closed)),
+        ("closed up to", moment(min(levels, default=None))),
         ("sites", f"{m.sites}, {min(owned)} to {max(owned)} cells each"),
     ]
 
@@ -78,6 +80,8 @@ def state(m: Manifest) -> Table:
     for port in sorted(m.state):
         segments = m.segments(port)
         operator, _, number = port.rpartition("/")
+        if not segments:
+            continue
         table.add_row(operator, number, *sums(segments))
     table.add_section()
     table.add_row("all", "", *sums([s for port in m.state for s in m.segments(port)]))

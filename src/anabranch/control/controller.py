@@ -62,9 +62,9 @@ class Controller:
 
     # -- decide, guard, record ---------------------------------------------------------------------------------
 
-    def decide(self, in_flight: Collection[Key] = ()) -> list[Action]:
-        """What to enact now; nothing while the phase lasts. Call `moved` when it has been done."""
-        if not self.due:
+    def decide(self, in_flight: Collection[Key] = (), *, now: bool = False) -> list[Action]:
+        """What to enact now; nothing while the phase lasts, unless it is to end `now`. Call `moved` when it is done."""
+        if not (self.due or (now and self._periods)):
             return []
         view = merged(self._periods)
         self._periods.clear()

@@ -45,8 +45,12 @@ def register(policy: type[Policy]) -> type[Policy]:
 
 
 def named(name: str) -> Policy:
-    """The policy of that name, or the class at a dotted path (`package.module.Class`)."""
+    """The policy of that name, or the class at a dotted path (`package.module.Class`); several with commas between."""
     import_module("anabranch.control.policies")
+    if "," in name:
+        from anabranch.control.policies.several import Several
+
+        return Several([named(part.strip()) for part in name.split(",")])
     if name in _known:
         return _known[name]()
     if not re.fullmatch(r"[A-Za-z_][\w]*(\.[A-Za-z_][\w]*)+", name):

@@ -70,7 +70,8 @@ def _consistent(calls: tuple[AggregateCall, ...], names: list[str]) -> bool:
 
 
 def close(spec: AggregateSpec, tables: list[pa.Table], after: int | None, until: int) -> pa.Table:
-    """The result rows of every window whose end is in (after, until]: keys, `_w`, the calls' outputs."""
+    """The result rows of every window whose end is in (after, until]: keys, `_w`, the calls' outputs; the cell too,
+    if the partials have it."""
     table = pa.concat_tables(tables, promote_options="default")
     first, count = _windows(spec, np.asarray(table[TIME]), after, until)
     used = count > 0
@@ -96,6 +97,8 @@ def close(spec: AggregateSpec, tables: list[pa.Table], after: int | None, until:
     columns[WINDOW] = _chunked(pa.array(windows[groups.first_place()] * spec.window.slide + spec.window.offset))
     for call, column in zip(spec.calls, _closed(spec.calls, groups), strict=True):
         columns[call.output] = column
+    if CELL in table.column_names:
+        columns[CELL] = engine.gather(table[CELL], groups.first())
     return pa.table(columns)
 
 

@@ -9,17 +9,17 @@ from anabranch.kernels.specs import AggregateSpec, FrameSpec, JoinSpec
 from anabranch.plan.physical import Branch, Filter, Lookup, Plan, Port, Project, Stage, Step
 
 if TYPE_CHECKING:
-    from anabranch.routing.assignment import Assignment
+    from anabranch.routing.layout import Layout
 
 
-def explain(plan: Plan, assignment: Assignment | None = None, extended: bool = False) -> str:
+def explain(plan: Plan, layout: Layout | None = None, extended: bool = False) -> str:
     """A text of one block per subquery."""
     lines = [f"flow over {', '.join(plan.streams)}  ({plan.strategy}, {exchanges(plan)} exchanges)"]
-    if assignment is not None:
+    for operator, assignment in (layout.operators if layout is not None else {}).items():
         counts = assignment.counts()
         lines.append(
-            f"cells: {assignment.cells} over {assignment.sites} sites ({min(counts)} to {max(counts)} each), "
-            f"assignment version {assignment.version}"
+            f"cells of {operator}: {assignment.cells} over {assignment.sites} sites ({min(counts)} to {max(counts)} "
+            f"each), assignment version {assignment.version}"
         )
     for number, stage in enumerate(plan.stages, 1):
         lines += ["", *block(number, stage, extended)]

@@ -101,6 +101,19 @@ class Plan:
     def stage(self, id: str) -> Stage:
         return next(s for s in self.stages if s.id == id)
 
+    def upstream(self, id: str) -> tuple[str, ...]:
+        """The stages that a stage reads from."""
+        return tuple({b.stage: None for p in self.stage(id).ports for b in p.branches if b.stage is not None})
+
+    def leader(self, id: str) -> str:
+        """The stage whose exchange brings the rows: itself, or the one before it that it runs behind."""
+        stage = self.stage(id)
+        return self.leader(self.upstream(id)[0]) if stage.merged else id
+
+    @property
+    def leaders(self) -> tuple[str, ...]:
+        return tuple(s.id for s in self.stages if not s.merged)
+
     def canonical(self) -> str:
         """What must not change under a checkpoint. The strategy and notes may."""
         body = asdict(self)

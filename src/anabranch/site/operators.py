@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.kernels.aggregate import close, merge
 from anabranch.kernels.frame import advance, frame, relevant, trim
 from anabranch.kernels.join import join
-from anabranch.kernels.specs import AggregateSpec, FrameSpec, JoinSpec
+from anabranch.kernels.specs import CELL, AggregateSpec, FrameSpec, JoinSpec
 from anabranch.state.compaction import FAN_IN
 
 Fold = Callable[[list[pa.Table]], pa.Table]
@@ -40,7 +41,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Outcome:
-    rows: pa.Table
+    rows: pa.Table  # with the cell that each comes from
     keep: list[pa.Table | None]  # new state per port
 
 
@@ -51,6 +52,8 @@ def appended(tables: list[pa.Table]) -> pa.Table:
 
 class SiteOperator(ABC):
     kind: ClassVar[str]
+    releases: ClassVar[bool]  # whether a cell has work to do when the watermark moves, rows or no rows
+    postpones: ClassVar[bool] = False  # whether that work is as heavy as the rows', and is put off with them
 
     @abstractmethod
     def run(self, spec: Any, epoch: Epoch) -> Outcome: ...
@@ -68,10 +71,11 @@ class JoinOperator(SiteOperator):
     """New results are those with a new row on at least one side; both sides keep what can still meet a later row."""
 
     kind = "join"
+    releases = False
 
     def run(self, spec: JoinSpec, epoch: Epoch) -> Outcome:
         states = [epoch.state(p) for p in range(len(epoch.deltas))]
-        rows = join(spec, states, epoch.deltas)
+        rows = join(replace(spec, output=(*spec.output, (0, CELL, CELL))), states, epoch.deltas)
         return Outcome(rows, [since(d, h) for d, h in zip(epoch.deltas, epoch.horizons, strict=True)])
 
 
@@ -79,6 +83,7 @@ class AggregateOperator(SiteOperator):
     """Partials are kept per (key, pane) and given out, window by window, as the watermark passes their ends."""
 
     kind = "aggregate"
+    releases = True
 
     def run(self, spec: AggregateSpec, epoch: Epoch) -> Outcome:
         new = merge(spec, [epoch.deltas[0]])
@@ -96,17 +101,21 @@ class FrameOperator(SiteOperator):
     """Rows wait until the watermark makes their order final; then each is given out with what it can see."""
 
     kind = "frame"
+    releases = True
+    postpones = True
 
     def run(self, spec: FrameSpec, epoch: Epoch) -> Outcome:
         delta = epoch.deltas[PENDING]
         waiting = together([*epoch.states[PENDING], delta], delta)
         if epoch.watermark is None:
-            return Outcome(frame(spec, delta.slice(0, 0), delta.slice(0, 0)), [delta, None])
+            rows = frame(replace(spec, output=(*spec.output, CELL)), delta.slice(0, 0), delta.slice(0, 0))
+            return Outcome(rows, [delta, None])
         times = waiting["_t"]
         due = pc.less(times, epoch.watermark)
         if epoch.closed is not None:  # what was given out before may still lie in a segment
             due = pc.and_(due, pc.greater_equal(times, epoch.closed))
         released = waiting.filter(due)
+        spec = replace(spec, output=(*spec.output, CELL))
         context = [delta.slice(0, 0), *(c.select(delta.column_names) for c in epoch.states[CONTEXT])]
         rows, seen_later = advance(spec, relevant(spec, context, released), released)
         return Outcome(rows, [since(delta, epoch.horizons[PENDING]), seen_later])
@@ -127,6 +136,13 @@ OPERATORS: dict[str, SiteOperator] = {o.kind: o for o in (JoinOperator(), Aggreg
 def together(tables: list[pa.Table], like: pa.Table) -> pa.Table:
     names = like.column_names
     return pa.concat_tables([like.slice(0, 0), *(t.select(names) for t in tables)])
+
+
+def rows_per_cell(rows: pa.Table, cells: int) -> Any:
+    """How many rows each of so many cells has."""
+    if rows.num_rows == 0:
+        return np.zeros(cells, np.int64)
+    return np.bincount(rows[CELL].to_numpy(), minlength=cells)
 
 
 def since(rows: pa.Table, horizon: int | None) -> pa.Table:

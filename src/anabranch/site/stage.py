@@ -1,102 +1,243 @@
 """One site of one stage in one epoch: rows in, state opened, kernel run, rows out, new segments, one report.
 
-What differs between the kinds of operators is in `operators.py`; everything here is the same for all. The state that a
-site opens is whatever segments hold its cells, whoever wrote them: a restart, a move and a recovery are this same act.
+    arrive ─▶ choose turns ─▶ batch by batch: open state, run the kernel ─▶ keep ─▶ hold the rest ─▶ tidy ─▶ tiers
+
+On a plain day there is one batch, with every cell in it. What differs between the kinds of operators is in
+`operators.py`, which cells are when is in `turns.py`; everything here is the same for all. The state that a site opens
+is whatever segments hold its cells, whoever wrote them: a restart, a move and a recovery are this same act.
 """
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.site.operators import OPERATORS, Epoch, Fold
-from anabranch.site.ticket import PORT, REPORT, PortTicket, Report, Ticket
-from anabranch.state import compaction
-from anabranch.state.segments import Segment, open_segment, write_segment
+from anabranch.routing.cells import MAX_CELLS
+from anabranch.site import holds
+from anabranch.site.clock import Clock
+from anabranch.site.keeping import Keeping
+from anabranch.site.operators import OPERATORS, Epoch, rows_per_cell
+from anabranch.site.ticket import PORT, REPORT, Behind, CellReport, PortTicket, Report, Ticket
+from anabranch.site.turns import Batch, Cells, batches, cold_turns
 from anabranch.state.store import Store
 
+Rows = Any  # an int64 array
 BATCH_ROWS = 65_536
-BUSIEST = 16  # cells that a report names
 
 
-def run_site(ticket: Ticket, site: int, batches: Iterable[pa.RecordBatch], where: str = "") -> Iterator[pa.RecordBatch]:
+def run_site(
+    ticket: Ticket, site: int, arriving: Iterable[pa.RecordBatch], where: str = "", clock: Clock | None = None
+) -> Iterator[pa.RecordBatch]:
     """The site's rows, then its report as a last row."""
     wire = pa.ipc.read_schema(pa.py_buffer(ticket.input))
-    arrived = collected(wire, batches)
-    begin = time.perf_counter()
-    work = SiteWork(ticket, site, arrived)
+    arrived = collected(wire, arriving)
+    work = SiteWork(ticket, site, arrived, clock or Clock())
     result = work.run()
     schema = pa.ipc.read_schema(pa.py_buffer(ticket.output))
     rows = fitted(result, schema)
     yield from rows.to_batches(max_chunksize=BATCH_ROWS)
-    report = work.report(rows.num_rows, (time.perf_counter() - begin) * 1000, where)
+    report = work.report(rows.num_rows, where)
     yield reported(schema, json.dumps(report.to_json(), separators=(",", ":")))
 
 
 class SiteWork:
-    def __init__(self, ticket: Ticket, site: int, arrived: pa.Table) -> None:
+    def __init__(self, ticket: Ticket, site: int, arrived: pa.Table, clock: Clock) -> None:
         self.ticket = ticket
         self.site = site
-        self.cells = ticket.cells(site)
+        self.clock = clock
         self.store = Store.open(ticket.store)
+        self.operator = OPERATORS[ticket.spec.kind]
         self.deltas = [delta(arrived, port) for port in ticket.ports]
-        self.mine = [[part for s in port.segments if (part := s.only(self.cells)) is not None] for port in ticket.ports]
-        self.written: list[tuple[int, Segment]] = []
-        self.dropped: list[str] = []
+        self.keeping = Keeping(ticket, site, self.store)
+        self.budget = ticket.bounds.budget(site)
+        count = len(ticket.owner)
+        self.arrived = sum((rows_per_cell(d, count) for d in self.deltas), start=np.zeros(count, np.int64))
+        self.rows_in = np.zeros(count, np.int64)
+        self.held = self.keeping.held_rows_per_cell()
+        self.rows_out = np.zeros(count, np.int64)
+        self.sizes = self.keeping.bytes_per_cell()  # of state, before the epoch
+        self.peak = 0
+        self.released: set[int] = set()  # cells whose results are out up to the epoch's watermark
+        bounds = ticket.bounds
+        self.patience = None if bounds.unhurried else bounds.patience_ms
+        self.known = None if self.patience is None else holds.noted(self.store, ticket.stage, ticket.epoch, site)
+        self.hurried = self.patience is not None and self.known is None
+        self.noted = self.known is not None
+
+    # -- the epoch ---------------------------------------------------------------------------------------------
 
     def run(self) -> pa.Table:
-        ticket = self.ticket
-        operator = OPERATORS[ticket.spec.kind]
-        states = [[open_segment(self.store, s, self.cells) for s in segments] for segments in self.mine]
-        epoch = Epoch(self.deltas, states, [p.horizon for p in ticket.ports], ticket.closed, ticket.watermark)
-        outcome = operator.run(ticket.spec, epoch)
+        keeping, bounds = self.keeping, self.ticket.bounds
+        rows = self.arrived + self.held
+        cells = Cells(
+            keeping.cells, rows.tolist(), self.sizes.tolist(), keeping.cold, self.ticket.behind, self.ticket.released
+        )
+        everyone = bounds.unhurried or keeping.held_bytes > bounds.held_bytes
+        turns = cold_turns(cells, self.budget, self.ticket.watermark, everyone)
+        now = [c for c in keeping.cells if c not in keeping.cold or c in turns]
+        results = self.run_in_turn(batches(cells, now, self.budget, stepwise=self.hurried), rows)
+        results += self.leave(cells, rows)
+        keeping.tidy(self.operator)
+        keeping.change_tiers(self.operator, self.rows_in.tolist(), self.budget)
+        if not results:  # no cells here: still the right columns
+            results.append(self.process(Batch((), self.ticket.released, 0), [d.slice(0, 0) for d in self.deltas]))
+        return results[0] if len(results) == 1 else pa.concat_tables(results, promote_options="default")
+
+    def run_in_turn(self, todo: list[Batch], rows: Rows) -> list[pa.Table]:
+        """The batches one after the other, as far as time allows. What is held for want of it is written down before
+        anything is given out, and so is that nothing was."""
+        if self.known:
+            todo = without(todo, self.known)
+        undecided, number, results = self.hurried, 0, []
+        parts = Parts(self.deltas, todo, self.keeping.cells)
+        while number < len(todo):
+            if undecided and number and self.late(todo[number], todo[:number]):
+                undecided = False
+                late = [c for b in todo[number:] for c in b.cells if rows[c] or self.operator.postpones]
+                if self.keeping.held_bytes + self.bytes_of(late) > self.ticket.bounds.held_bytes:
+                    late = []  # enough is held: the others have to wait
+                self.note(late)
+                todo = [*todo[:number], *without(todo[number:], late)]
+                parts = Parts(self.deltas, todo, self.keeping.cells)
+                continue
+            results.append(self.process(todo[number], parts.of(number)))
+            number += 1
+        if undecided:
+            self.note(())
+        return results
+
+    def note(self, held: Collection[int]) -> None:
+        holds.note(self.store, self.ticket.stage, self.ticket.epoch, self.site, held)
+        self.noted = True
+
+    def process(self, batch: Batch, deltas: list[pa.Table], *, with_input: bool = True) -> pa.Table:
+        """Run the kernel for some cells: on what arrived, and what was held."""
+        ticket, keeping = self.ticket, self.keeping
+        if with_input and keeping.has_held(batch.cells):
+            deltas = [keeping.with_held(port, d, batch.cells) for port, d in enumerate(deltas)]
+        states = keeping.open(batch.cells)
+        self.peak = max(self.peak, int(self.sizes[list(batch.cells)].sum()))
+        horizons = [
+            None if ticket.watermark is None or p.reach is None else ticket.watermark - p.reach for p in ticket.ports
+        ]
+        epoch = Epoch(deltas, states, horizons, ticket.local(batch.level), ticket.local(ticket.watermark))
+        outcome = self.operator.run(ticket.spec, epoch)
         for port, rows in enumerate(outcome.keep):
             if rows is not None and rows.num_rows:
-                self.write(port, rows)
-        for port in range(len(ticket.ports)):
-            self.tidy(port, operator.fold(ticket.spec, port), operator.fan_in(port))
+                keeping.keep(port, rows)
+        mine = list(batch.cells)
+        if with_input:
+            self.rows_in[mine] += self.arrived[mine] + self.held[mine]
+        self.rows_out += rows_per_cell(outcome.rows, len(ticket.owner))
+        self.released.update(batch.cells)
+        self.clock.worked(sum(d.num_rows for d in deltas))
         return outcome.rows
 
-    def write(self, port: int, rows: pa.Table) -> None:
-        label = {"e": self.ticket.epoch, "s": self.site}
-        segment = write_segment(self.store, f"{self.ticket.stage}/{port}", rows, label=label)
-        if segment is not None:
-            self.written.append((port, segment))
+    def late(self, following: Batch, before: list[Batch]) -> bool:
+        """Whether the batch that follows would end too late, at the pace of those before it."""
+        elapsed = self.clock.elapsed_ms()
+        rows = sum(b.rows for b in before)
+        expected = elapsed / rows * following.rows if rows else 0.0
+        return self.patience is not None and elapsed + expected / 2 > self.patience
 
-    def tidy(self, port: int, fold: Fold, fan_in: int) -> None:
-        """Drop what is past its use, merge what has become many."""
-        horizon = self.ticket.ports[port].horizon
-        plan = compaction.plan(self.mine[port], horizon, fan_in=fan_in)
-        self.dropped += [s.path for s in plan.drop]
-        for group in plan.merge:
-            parts = []
-            for segment in group:
-                part = open_segment(self.store, segment, self.cells)
-                if horizon is not None and segment.t_min < horizon:
-                    part = part.filter(pc.greater_equal(part["_t"], horizon))
-                if part.num_rows:
-                    parts.append(part)
-            if parts:
-                self.write(port, fold(parts))
-            self.dropped += [s.path for s in group]
+    def bytes_of(self, cells: Collection[int]) -> int:
+        """About what the arrived rows of these cells take."""
+        total = sum(d.num_rows for d in self.deltas)
+        share = int(self.arrived[sorted(cells)].sum()) / total if total and cells else 0.0
+        return int(share * sum(d.nbytes for d in self.deltas))
 
-    def report(self, rows_out: int, busy_ms: float, where: str) -> Report:
-        counts: dict[int, int] = {}
-        for rows in self.deltas:
-            if rows.num_rows:
-                cells, n = np.unique(rows["_cell"].to_numpy(), return_counts=True)
-                for cell, number in zip(cells.tolist(), n.tolist(), strict=True):
-                    counts[cell] = counts.get(cell, 0) + number
-        busiest = dict(sorted(counts.items(), key=lambda kv: -kv[1])[:BUSIEST])
+    # -- what has to wait --------------------------------------------------------------------------------------
+
+    def leave(self, cells: Cells, rows: Rows) -> list[pa.Table]:
+        """Hold the rows of the cells that had no turn; release what their state alone can give."""
+        ticket, keeping = self.ticket, self.keeping
+        waiting = tuple(c for c in keeping.cells if c not in self.released)
+        if not waiting:
+            return []
+        for port, table in enumerate(Parts(self.deltas, [Batch(waiting, None, 0)], keeping.cells).of(0)):
+            keeping.hold(port, table)
+        keeping.left = frozenset(c for c in waiting if rows[c])
+        if not self.operator.releases or self.operator.postpones:
+            return []
+        # What the state of cells that only lack time has to give by now: stages behind this one count on it.
+        owed = [c for c in waiting if c not in cells.cold and c not in ticket.behind]
+        nothing = [d.slice(0, 0) for d in self.deltas]
+        return [self.process(b, nothing, with_input=False) for b in batches(cells, owed, self.budget, stepwise=False)]
+
+    def behind(self) -> dict[int, Behind]:
+        """The cells that have held rows, or results that are due and not out; and up to where theirs are out."""
+        ticket, releases, found = self.ticket, self.operator.releases, {}
+        for cell in self.keeping.cells:
+            done = cell in self.released
+            if not (cell in self.keeping.left or (releases and (cell in self.keeping.cold or not done))):
+                continue
+            if done or (cell not in ticket.behind and not releases):
+                found[cell] = (ticket.watermark, ticket.epoch)
+            else:
+                found[cell] = ticket.behind.get(cell, (ticket.released, ticket.epoch))
+        return found
+
+    # -- telling -----------------------------------------------------------------------------------------------
+
+    def report(self, rows_out: int, where: str) -> Report:
+        keeping, ticket = self.keeping, self.ticket
+        sizes = keeping.bytes_per_cell()
+        cold = np.zeros(len(sizes), bool)
+        cold[sorted(keeping.cold)] = True
+        mentioned = np.flatnonzero((self.rows_in > 0) | (sizes > 0))
+        cells = {
+            int(c): CellReport(int(self.rows_in[c]), int(self.rows_out[c]), int(sizes[c])) for c in mentioned.tolist()
+        }
+        coming = [c for c, s in ticket.coming.items() if s == self.site]
         return Report(
-            self.ticket.stage, self.site, self.ticket.epoch, tuple(d.num_rows for d in self.deltas), rows_out,
-            round(busy_ms, 3), tuple((p, s.to_json()) for p, s in self.written), tuple(self.dropped), busiest, where,
+            ticket.stage, self.site, ticket.epoch, tuple(d.num_rows for d in self.deltas), rows_out,
+            round(self.clock.elapsed_ms(), 3), keeping.written_json(), keeping.dropped_json(), cells, self.behind(),
+            cold=tuple(sorted(keeping.cold)), hot_bytes=int(sizes[~cold].sum()), cold_bytes=int(sizes[cold].sum()),
+            peak_bytes=self.peak, held_rows=keeping.held_rows, spilled=keeping.spilled, restored=keeping.restored,
+            noted=self.noted, ready=tuple(keeping.fetched(coming)), where=where,
         )  # fmt: skip
+
+
+class Parts:
+    """The arrived rows cut by batch: gathered once, and not at all where one batch has every cell."""
+
+    def __init__(self, deltas: list[pa.Table], batches: list[Batch], every: Collection[int]) -> None:
+        self.whole = deltas
+        self.batches = batches
+        self.uncut = len(batches) == 1 and len(batches[0].cells) == len(every)
+
+    def of(self, number: int) -> list[pa.Table]:
+        """One table per port."""
+        if self.uncut:
+            return self.whole
+        return [table.slice(int(b[number]), int(b[number + 1] - b[number])) for table, b in self._cut]
+
+    @cached_property
+    def _cut(self) -> list[tuple[pa.Table, Rows]]:
+        """Per port, the rows in the order of their batches, and where each batch begins."""
+        count = len(self.batches)
+        batch_of = np.full(MAX_CELLS, count, np.int64)
+        for number, batch in enumerate(self.batches):
+            batch_of[list(batch.cells)] = number
+        found = []
+        for table in self.whole:
+            batches = batch_of[table["_cell"].to_numpy()]
+            order = np.argsort(batches, kind="stable")
+            bounds = np.searchsorted(batches[order], np.arange(count + 1))
+            found.append((table.take(pa.array(order[: bounds[-1]])), bounds))
+        return found
+
+
+def without(todo: list[Batch], cells: Collection[int]) -> list[Batch]:
+    rest = [replace(b, cells=tuple(c for c in b.cells if c not in cells)) for b in todo]
+    return [b for b in rest if b.cells]
 
 
 def collected(wire: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.Table:

@@ -1,4 +1,8 @@
-"""What a site is told to do in one epoch, and what it reports back. Frozen; travels to the workers and back."""
+"""What a site is told to do in one epoch, and what it reports back. Frozen; travels to the workers and back.
+
+Watermarks in here are the flow's. A stage's own are `lag` behind them: what it releases, and what its rows may still be
+of use to.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,10 @@ PORT = "_port"
 CELL = "_cell"
 TIME = "_t"
 
+HELD_BYTES = 256 << 20
+
+Behind = tuple[int | None, int]  # released up to this watermark; waiting since this epoch
+
 
 @dataclass(frozen=True)
 class PortTicket:
@@ -21,8 +29,22 @@ class PortTicket:
 
     taps: tuple[int, ...]  # the values of _port that mean this input
     slots: tuple[tuple[str, str], ...]  # (wire column, prepared column)
-    horizon: int | None  # state rows with _t below it are of no use any more
+    reach: int | None  # state rows with _t below the watermark minus this are of no use; None: kept as the kernel says
     segments: tuple[Segment, ...]  # live state, all sites'
+    held: tuple[Segment, ...] = ()  # rows that came and have not been processed
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a site may use in one epoch. Kept for a replay: the same bounds make the same rows."""
+
+    memory: tuple[int | None, ...] = ()  # hot bytes per site; empty: not bounded
+    patience_ms: float | None = None  # a site that takes longer holds the rest of its rows
+    held_bytes: int = HELD_BYTES  # per site; above it, a site does not hold more for want of time
+    unhurried: bool = False  # nothing may stay held: epochs without new rows
+
+    def budget(self, site: int) -> int | None:
+        return self.memory[site] if site < len(self.memory) else None
 
 
 @dataclass(frozen=True)
@@ -36,13 +58,27 @@ class Ticket:
     owner: tuple[int, ...]  # cell -> site
     ports: tuple[PortTicket, ...]
     watermark: int | None  # results up to here are released in this epoch
-    closed: int | None  # results up to here were released before
+    released: int | None  # results up to here were released before, but for cells that are behind
+    lag: int
     input: bytes  # Arrow schema of the rows that arrive, serialised
     output: bytes  # Arrow schema of the rows to emit
-    verify: bool = True
+    behind: Mapping[int, Behind] = field(default_factory=dict)
+    coming: Mapping[int, int] = field(default_factory=dict)  # cells that will move: cell -> site
+    bounds: Bounds = Bounds()
 
     def cells(self, site: int) -> tuple[int, ...]:
         return tuple(c for c, s in enumerate(self.owner) if s == site)
+
+    def local(self, watermark: int | None) -> int | None:
+        """A watermark of the flow as this stage counts."""
+        return None if watermark is None else watermark - self.lag
+
+
+@dataclass(frozen=True)
+class CellReport:
+    rows_in: int  # processed in this epoch, held ones of before included
+    rows_out: int
+    bytes: int  # of state, both tiers
 
 
 @dataclass(frozen=True)
@@ -52,21 +88,42 @@ class Report:
     stage: str
     site: int
     epoch: int
-    rows_in: tuple[int, ...]
+    rows_in: tuple[int, ...]  # that arrived, per port
     rows_out: int
     busy_ms: float
-    written: tuple[tuple[int, dict[str, Any]], ...] = ()  # (port, segment)
-    dropped: tuple[str, ...] = ()  # paths that this site no longer needs
-    cells_in: Mapping[int, int] = field(default_factory=dict)  # rows in per cell, the busiest ones
+    written: tuple[tuple[str, dict[str, Any]], ...] = ()  # (port, segment); the port of held rows is "held-0"
+    dropped: tuple[tuple[str, str], ...] = ()  # (path, cells in hex) that this site no longer needs
+    cells: Mapping[int, CellReport] = field(default_factory=dict)  # those with rows or state
+    behind: Mapping[int, Behind] = field(default_factory=dict)
+    cold: tuple[int, ...] = ()  # cells whose state is cold
+    hot_bytes: int = 0
+    cold_bytes: int = 0
+    peak_bytes: int = 0  # the most state that was open at once
+    held_rows: int = 0
+    spilled: int = 0  # cells that went cold in this epoch
+    restored: int = 0
+    noted: bool = False  # whether the site wrote down what it held for want of time
+    ready: tuple[int, ...] = ()  # cells that will move here and whose state is here already
     where: str = ""  # the process that ran it: host/pid of the executor
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        body = asdict(self) | {"cells": {c: (r.rows_in, r.rows_out, r.bytes) for c, r in self.cells.items()}}
+        return {k: v for k, v in body.items() if v or k in _ALWAYS}
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Report:
         return Report(
-            data["stage"], data["site"], data["epoch"], tuple(data["rows_in"]), data["rows_out"], data["busy_ms"],
-            tuple((p, s) for p, s in data["written"]), tuple(data["dropped"]),
-            {int(c): n for c, n in data["cells_in"].items()}, data["where"],
-        )  # fmt: skip
+            **data
+            | {
+                "rows_in": tuple(data["rows_in"]),
+                "written": tuple((p, s) for p, s in data.get("written", ())),
+                "dropped": tuple((p, c) for p, c in data.get("dropped", ())),
+                "cells": {int(c): CellReport(*r) for c, r in data.get("cells", {}).items()},
+                "behind": {int(c): (level, since) for c, (level, since) in data.get("behind", {}).items()},
+                "cold": tuple(data.get("cold", ())),
+                "ready": tuple(data.get("ready", ())),
+            }
+        )
+
+
+_ALWAYS = frozenset({"stage", "site", "epoch", "rows_in", "rows_out", "busy_ms"})

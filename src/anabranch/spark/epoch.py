@@ -25,7 +25,8 @@ from pyspark.sql.types import StructType, _parse_datatype_string
 
 from anabranch.plan.physical import Column, Plan, Port, Project, Stage
 from anabranch.plan.types import micros, quoted
-from anabranch.site.ticket import REPORT, PortTicket, Report, Ticket
+from anabranch.routing.layout import Layout
+from anabranch.site.ticket import REPORT, Behind, Bounds, PortTicket, Report, Ticket
 from anabranch.spark import compat
 from anabranch.spark.anchors import Anchors
 from anabranch.spark.combining import Combining
@@ -39,14 +40,24 @@ WIRE = ("_port", "_cell", "_t")  # what every row brings to a site, before its s
 
 @dataclass(frozen=True)
 class Inputs:
-    """What decides an epoch besides its rows; all of it from the last manifest."""
+    """What decides an epoch besides its rows: the last manifest, and the bounds of this run."""
 
     epoch: int
-    watermark: int | None
-    closed: int | None
-    owner: tuple[int, ...]
-    sites: int
+    watermark: int | None  # rows before it are late
+    marks: Mapping[str, int | None]  # per stage: how far it may go (`plan/watermarks.py`)
+    released: Mapping[str, int | None]
+    behind: Mapping[str, Mapping[int, Behind]]
+    layout: Layout
     state: Mapping[str, tuple[Segment, ...]]  # "stage/port" -> live segments
+    bounds: Mapping[str, Bounds]  # per stage
+    coming: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # per stage: cells that will move
+
+    @property
+    def sites(self) -> int:
+        return self.layout.sites
+
+    def live(self, stage: str, port: int | str) -> tuple[Segment, ...]:
+        return tuple(self.state.get(f"{stage}/{port}", ()))
 
 
 @dataclass
@@ -88,7 +99,7 @@ class EpochBuilder:
 
     def __init__(
         self, plan: Plan, inputs: Mapping[str, StreamInput], statics: Mapping[str, DataFrame], cells: int, store: str,
-        anchors: Anchors, combine: str = "auto", verify: bool = True,
+        anchors: Anchors, combine: str = "auto",
     ) -> None:  # fmt: skip
         self.plan = plan
         self.inputs = inputs
@@ -97,14 +108,13 @@ class EpochBuilder:
         self.store = store
         self.anchors = anchors
         self.combining = Combining(combine)
-        self.verify = verify
         self.python = compat.worker_python(anchors.session)
         self.taps = taps_of(plan)
         self.sources = tuple(t for t in self.taps if t.stream is not None)
         self.schemas = {s.id: ddl((Column(REPORT, "string"), *s.output)) for s in plan.stages}
         self.arrow = {id: bytes(compat.arrow_schema(schema).serialize()) for id, schema in self.schemas.items()}
         self.wire = {s.id: self._wire(s) for s in plan.stages}
-        self._owner: tuple[tuple[int, ...], SparkColumn] | None = None
+        self._owner: dict[str, tuple[tuple[int, ...], SparkColumn]] = {}
         self.uses = {s.id: sum(t.branch.stage == s.id for t in self.taps) for s in plan.stages}
 
     def _wire(self, stage: Stage) -> bytes:
@@ -175,9 +185,9 @@ class EpochBuilder:
             if stage.combine and self.combining.wanted(stage.id):
                 rows = self.combined(rows, stage, taps[0])
                 built.combined.add(stage.id)
-            rows = self.exchange(rows, slots, given)
+            rows = self.exchange(rows, slots, stage, given)
         with compat.our_python(self.anchors.session, self.python):
-            rows = rows.mapInArrow(SiteTask(self.ticket(stage, taps, given), given.sites), self.schemas[stage.id])
+            rows = rows.mapInArrow(self.task(self.ticket(stage, taps, given), given.sites), self.schemas[stage.id])
         built.stages[stage.id] = Observation()
         rows = rows.observe(built.stages[stage.id], F.expr(f"collect_list({REPORT}) AS reports"))
         rows = rows.where(f"{REPORT} IS NULL")
@@ -218,15 +228,21 @@ class EpochBuilder:
             )
         return side_by_side(parts + direct)
 
-    def exchange(self, rows: DataFrame, slots: Sequence[Column], given: Inputs) -> DataFrame:
+    def task(self, ticket: Ticket, sites: int) -> SiteTask:
+        return SiteTask(ticket, sites)
+
+    def exchange(self, rows: DataFrame, slots: Sequence[Column], stage: Stage, given: Inputs) -> DataFrame:
         """Each row to the site that owns its cell."""
-        if self._owner is None or self._owner[0] != given.owner:
+        owner = given.layout.owner(stage.id)
+        known = self._owner.get(stage.id)
+        if known is None or known[0] != owner:
             # `_t & 0` is 0: without it the site of a constant cell would be a constant, and Catalyst clever about it.
             place = "_cell + 1 + CAST(_t & 0L AS INT)"
-            self._owner = (given.owner, F.expr(f"element_at(array({', '.join(map(str, given.owner))}), {place})"))
+            known = owner, F.expr(f"element_at(array({', '.join(map(str, owner))}), {place})")
+            self._owner[stage.id] = known
         if not self.anchors.needed:
-            return rows.repartitionById(given.sites, self._owner[1])
-        rows = rows.withColumn("_site", self._owner[1]).repartitionById(given.sites, "_site")
+            return rows.repartitionById(given.sites, known[1])
+        rows = rows.withColumn("_site", known[1]).repartitionById(given.sites, "_site")
         return self.anchors.anchored(rows, given.sites).selectExpr(*WIRE, *[s.name for s in slots])
 
     def combined(self, rows: DataFrame, stage: Stage, tap: Tap) -> DataFrame:
@@ -241,23 +257,20 @@ class EpochBuilder:
 
     def ticket(self, stage: Stage, taps: Sequence[Tap], given: Inputs) -> Ticket:
         ports = []
-        watermark = None if given.watermark is None else given.watermark - stage.lag
         for index, port in enumerate(stage.ports):
             mine = [t for t in taps if t.port is port]
+            ids = tuple(t.id for t in mine)
+            slots = tuple((s.name, c.name) for s, c in zip(mine[0].slots, port.columns, strict=True))
             ports.append(
-                PortTicket(
-                    tuple(t.id for t in mine),
-                    tuple((s.name, c.name) for s, c in zip(mine[0].slots, port.columns, strict=True)),
-                    None if given.watermark is None else given.watermark - port.horizon,
-                    tuple(given.state.get(f"{stage.id}/{index}", ())),
-                )
+                PortTicket(ids, slots, port.horizon, given.live(stage.id, index), given.live(stage.id, f"held-{index}"))
             )
         if stage.kind == "frame":  # rows already released, which later ones still look back at
-            ports.append(PortTicket((), (), None, tuple(given.state.get(f"{stage.id}/1", ()))))
+            ports.append(PortTicket((), (), None, given.live(stage.id, 1)))
         return Ticket(
-            stage.id, given.epoch, stage.spec, self.store, given.owner, tuple(ports), watermark,
-            None if given.closed is None else given.closed - stage.lag, self.wire[stage.id], self.arrow[stage.id],
-            self.verify,
+            stage.id, given.epoch, stage.spec, self.store, given.layout.owner(self.plan.leader(stage.id)),
+            tuple(ports), given.marks[stage.id], given.released.get(stage.id), stage.lag, self.wire[stage.id],
+            self.arrow[stage.id], given.behind.get(stage.id, {}), given.coming.get(stage.id, {}),
+            given.bounds[stage.id],
         )  # fmt: skip
 
     # -- the end -----------------------------------------------------------------------------------------------

@@ -31,10 +31,15 @@ def entry(
     *, id: str, run_id: str, name: str | None, epoch: int, batch: int, kind: str, phases: Phases,
     streams: Mapping[str, Mapping[str, Any]], rows_out: int, watermark: int | None, next_watermark: int | None,
     reports: Sequence[Report], state: Mapping[str, Sequence[Any]], sites: int, assignment: int, sink: str,
+    moves: int, policy: str,
 ) -> dict[str, Any]:  # fmt: skip
     """One epoch's progress, made of plain JSON values."""
     rows_in = sum(s["rows"] for s in streams.values())
     seconds = max(phases.total, 0.001) / 1000
+    kept: dict[str, list[Any]] = {}
+    for port, segments in state.items():
+        stage, _, number = port.rpartition("/")
+        kept.setdefault(stage, []).extend([] if number.startswith("held-") else segments)
     stages = sorted({r.stage for r in reports}, key=[r.stage for r in reports].index)
     return {
         "id": id,
@@ -66,9 +71,11 @@ def entry(
         "stateOperators": [
             {
                 "operatorName": stage,
-                "numRowsTotal": sum(s.rows for k, v in state.items() if k.startswith(f"{stage}/") for s in v),
-                "memoryUsedBytes": sum(s.bytes for k, v in state.items() if k.startswith(f"{stage}/") for s in v),
-                "numSegments": sum(len(v) for k, v in state.items() if k.startswith(f"{stage}/")),
+                "numRowsTotal": sum(s.rows for s in kept.get(stage, [])),
+                "memoryUsedBytes": sum(s.bytes for s in kept.get(stage, [])),
+                "numSegments": len(kept.get(stage, [])),
+                "numHeldRows": sum(r.held_rows for r in reports if r.stage == stage),
+                "numCellsBehind": sum(len(r.behind) for r in reports if r.stage == stage),
                 "numInputRows": sum(sum(r.rows_in) for r in reports if r.stage == stage),
                 "numOutputRows": sum(r.rows_out for r in reports if r.stage == stage),
             }
@@ -81,10 +88,13 @@ def entry(
                 "busyMs": round(sum(r.busy_ms for r in reports if r.site == site), 1),
                 "numInputRows": sum(sum(r.rows_in) for r in reports if r.site == site),
                 "numOutputRows": sum(r.rows_out for r in reports if r.site == site),
+                "hotBytes": sum(r.hot_bytes for r in reports if r.site == site),
+                "coldBytes": sum(r.cold_bytes for r in reports if r.site == site),
+                "heldRows": sum(r.held_rows for r in reports if r.site == site),
             }
             for site in range(sites)
         ],
-        "assignment": {"version": assignment, "sites": sites},
+        "assignment": {"version": assignment, "sites": sites, "moves": moves, "policy": policy},
         "sink": {"description": sink, "numOutputRows": rows_out},
     }
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.fs as pafs
 
+from anabranch.control.actions import Move, Resize
 from anabranch.errors import AnabranchError, QueryFailed, SettingError
 from anabranch.settings import Settings
 from anabranch.spark import compat
@@ -174,7 +175,33 @@ class ContinuousQuery:
     def plan_text(self, extended: bool = False) -> str:
         from anabranch.plan.explain import explain
 
-        return explain(self._runtime.plan, self._runtime.assignment(), extended)
+        return explain(self._runtime.plan, self._runtime.layout(), extended)
+
+    def journal(self) -> list[dict[str, Any]]:
+        """Every decision of this run, newest last: what, why, verdict, predicted and observed effect."""
+        return [dict(entry) for entry in self._runtime.adaptation.journal.entries]
+
+    def rescale(self, sites: int) -> None:
+        """Run on another number of sites, from the next epoch on."""
+        self._runtime.ask(Resize(sites))
+
+    def move(self, cell: int, site: int, operator: str | None = None) -> None:
+        """Move a cell, with its state, to a site. `operator` is needed where the flow has several (see `explain`)."""
+        leaders = self._runtime.plan.leaders
+        if operator is None and len(leaders) != 1:
+            raise SettingError("move needs the operator that the cell is of", fix=f"one of {', '.join(leaders)}")
+        self._runtime.ask(Move(operator or leaders[0], cell, site))
+
+    def rebalance(self) -> None:
+        """Let the policies decide after the next epoch, whatever is left of their round."""
+        self._runtime.adaptation.rebalance()
+
+    def pauseAdaptation(self) -> None:
+        """Decide nothing until `resumeAdaptation`; what was asked for by hand still happens."""
+        self._runtime.adaptation.pause(True)
+
+    def resumeAdaptation(self) -> None:
+        self._runtime.adaptation.pause(False)
 
     def __repr__(self) -> str:
         return f"ContinuousQuery({self.name or self.id}, {'active' if self.isActive else 'stopped'})"

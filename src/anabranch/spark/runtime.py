@@ -22,13 +22,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from anabranch.control.actions import Action, Resize
 from anabranch.errors import AnabranchError, CheckpointDamaged, QueryFailed
 from anabranch.plan.explain import explain
 from anabranch.plan.physical import Plan
-from anabranch.routing.assignment import Assignment
+from anabranch.plan.watermarks import marks
+from anabranch.routing.layout import Layout
 from anabranch.settings import Settings
-from anabranch.site.ticket import Report
+from anabranch.site.holds import FOLDER as HOLDS
+from anabranch.site.holds import path_of as note_of
+from anabranch.site.ticket import Behind, Bounds, Report
 from anabranch.spark import compat
+from anabranch.spark.adaptation import Adaptation
 from anabranch.spark.anchors import Anchors
 from anabranch.spark.epoch import Built, EpochBuilder, Inputs
 from anabranch.spark.failures import as_ours
@@ -76,7 +81,7 @@ class Runtime:
         self.log = ManifestLog(self.store)
         self.anchors = Anchors(session)
         self.builder = EpochBuilder(
-            plan, inputs, statics, settings.cells, self.store.uri, self.anchors, settings.combine, settings.verify
+            plan, inputs, statics, settings.cells, self.store.uri, self.anchors, settings.combine
         )
         self.line = ProgressLine(settings.progress)
         self.manifest: Manifest
@@ -89,6 +94,9 @@ class Runtime:
         self._began = False  # whether the sink was told to start
         self._broken = False  # an epoch failed, and what it left is not known
         self._replaying: int | None = None  # the batch that an interrupted epoch belongs to
+        self._interrupted: Pending | None = None  # its note, until it has run again
+        self.memory: dict[int, int | None] = {}  # hot bytes of a site where it is not `stateMemory`
+        self._last_end = time.monotonic()
         self._own_session: SparkSession | None = None
         self._recent: deque[dict[str, Any]] = deque(maxlen=RECENT)
         self._stateful = tuple(sorted({t.stream or "" for t in self.builder.sources if t.stage is not None}))
@@ -104,15 +112,22 @@ class Runtime:
         self.owner.take()
         found = self.log.latest()
         if found is None:
-            first = Assignment.initial(self.settings.cells, self.sites)
+            first = Layout.initial(self.plan.leaders, self.settings.cells, self.sites)
             found = Manifest(-1, -1, fingerprint, self.sites, first.to_json())
         elif found.fingerprint != fingerprint:
             raise CheckpointDamaged("the newest manifest is of another query", where=self.store.uri)
         self.halves.check(found)
         pending = interrupted(self.store, found)
         self.log.sweep()
-        assignment = Assignment.from_json(found.assignment).resized(self.sites)
-        self.manifest = replace(found, sites=self.sites, assignment=assignment.to_json())
+        self.adaptation = Adaptation(self.plan, self.settings, self.store, self.settings.cells)
+        layout = Layout.from_json(found.assignment).over(self.plan.leaders, self.settings.cells)
+        if pending is None:
+            layout = layout.resized(self.sites)
+            self.store.delete(self.store.list(HOLDS))
+        elif layout.sites != self.sites:  # the interrupted epoch runs as it was; the sites change behind it
+            self.adaptation.ask(Resize(self.sites))
+        self._interrupted = pending
+        self.manifest = replace(found, sites=layout.sites, assignment=layout.to_json())
         self._began = True
         self.sink.start(self.session, self.schema, self.manifest.epoch + 1, self.id)
         # An epoch that was under way when the process died is the one to come next.
@@ -193,14 +208,23 @@ class Runtime:
         try:
             if self._closed or self._replaying is not None or self.manifest.epoch < 0:
                 return
-            if self.waiting() or self._idle_would_release():
+            if time.monotonic() - self._last_end < self.settings.heartbeat_us / 1e6 and not self.adaptation.wanted:
+                return  # rows keep coming
+            if self.waiting() or self._idle_would_release() or self.adaptation.wanted:
                 self.own_epoch("tick")
         finally:
             self._lock.release()
 
     def waiting(self) -> bool:
+        """Whether rows are held, or results are due that no epoch has given out."""
         m = self.manifest
-        return self._waits and m.watermark is not None and (m.closed is None or m.watermark > m.closed)
+        if any(segments for port, segments in m.state.items() if is_held(port)):
+            return True
+        if not self._waits or m.watermark is None:
+            return False
+        levels = [m.released.get(s.id) for s in self.plan.stages if s.kind != "join"]
+        levels += [level for cells in m.behind.values() for level, _ in cells.values()]
+        return any(level is None or level < m.watermark for level in levels)
 
     def _idle_would_release(self) -> bool:
         if not self._waits or self.settings.idle_after_us is None:
@@ -234,32 +258,74 @@ class Runtime:
         begin = time.perf_counter()
         epoch = self.manifest.epoch + 1
         self.owner.check()
-        Pending(epoch, kind, batch).write(self.store)
-        given = self._given(kind)
+        memory, patience = self._bounds()
+        Pending(epoch, kind, batch, memory, patience).write(self.store)
+        given = self._given(kind, memory, patience)
         built = self.builder.build(df, given)
         planned = time.perf_counter()
         try:
             self._write(built, epoch)
             ran = time.perf_counter()
-            after = self._after(built, given, kind, batch)
+            after = self._after(built, given, kind, batch, memory)
         finally:
             self._epoch_thread = None
             built.release()
         self.owner.check()
+        self.adaptation.write_journal(epoch)
         self.log.commit(after)
         self.manifest = after
+        self._interrupted = None
         self._broken = False
         self.log.retain()
+        self.store.delete(note_of(r.stage, epoch, r.site) for r in built.reports if r.noted)
+        self._last_end = time.monotonic()
         end = time.perf_counter()
         phases = Phases((planned - begin) * 1e3, (ran - planned) * 1e3, (end - ran) * 1e3, (end - begin) * 1e3)
         self._tell(built, given, kind, batch, phases)
 
-    def _given(self, kind: str) -> Inputs:
+    def _bounds(self) -> tuple[list[int | None], float | None]:
+        """Hot bytes per site, and the time a site may take; an epoch that was interrupted has those it had."""
+        if self._interrupted is not None:
+            return self._interrupted.memory, self._interrupted.patience_ms
+        budget = self.settings.state_memory_bytes
+        memory = [self.memory.get(site, budget) for site in range(self.manifest.sites)]
+        time_us = self.settings.time_budget_us
+        return [] if all(m is None for m in memory) else memory, None if time_us is None else time_us / 1000
+
+    def _given(self, kind: str, memory: list[int | None], patience_ms: float | None) -> Inputs:
         m = self.manifest
-        assignment = Assignment.from_json(m.assignment)
         watermark = self._flushed() if kind == "flush" else m.watermark
+        unhurried = kind != "batch"
+        behind: dict[str, dict[int, Behind]] = {
+            stage: {int(c): (level, since) for c, (level, since) in cells.items()} for stage, cells in m.behind.items()
+        }
+        mark = marks(
+            self.plan, watermark, m.released, behind, unhurried=unhurried, bounded=patience_ms is not None
+        )  # fmt: skip
+        shares = self._shares()
+        bounds = {
+            s.id: Bounds(
+                tuple(None if b is None else int(b * shares[s.id]) for b in memory), patience_ms,
+                self.settings.held_bytes, unhurried,
+            )
+            for s in self.plan.stages
+        }  # fmt: skip
+        coming: dict[str, dict[int, int]] = {}
+        for stage in self.plan.stages:
+            leader = self.plan.leader(stage.id)
+            coming[stage.id] = {c: site for (o, c), site in self.adaptation.coming.items() if o == leader}
         state = {port: tuple(m.segments(port)) for port in m.state}
-        return Inputs(m.epoch + 1, watermark, m.closed, assignment.owner, assignment.sites, state)
+        return Inputs(m.epoch + 1, watermark, mark, m.released, behind, self.layout(), state, bounds, coming)
+
+    def _shares(self) -> dict[str, float]:
+        """How the stages share the memory of a site: by the state they have, a twentieth for each at least."""
+        size = {s.id: 0 for s in self.plan.stages}
+        for port, segments in self.manifest.state.items():
+            if not is_held(port):
+                size[port.partition("/")[0]] += sum(int(s["nbytes"]) for s in segments)
+        whole = max(sum(size.values()), 1)
+        weight = {id: max(n / whole, 0.05) for id, n in size.items()}
+        return {id: w / sum(weight.values()) for id, w in weight.items()}
 
     def _flushed(self) -> int | None:
         """A watermark past everything that the input so far can still give."""
@@ -278,7 +344,9 @@ class Runtime:
         else:
             self.sink.write(built.rows, epoch)
 
-    def _after(self, built: Built, given: Inputs, kind: str, batch: int) -> Manifest:
+    def _after(
+        self, built: Built, given: Inputs, kind: str, batch: int, memory: list[int | None]
+    ) -> Manifest:  # fmt: skip
         """The manifest that the epoch's reports add up to."""
         reports = built.reports
         expected = {(s.id, site) for s in self.plan.stages for site in range(given.sites)}
@@ -293,12 +361,22 @@ class Runtime:
         watermark = given.watermark if kind == "flush" else self._watermark(streams)
         if given.watermark is not None:
             watermark = given.watermark if watermark is None else max(watermark, given.watermark)
+        rows = {n: int(built.seen.get(f"rows_{n}") or 0) for n in self.plan.streams} if kind == "batch" else None
+        budgets = dict.fromkeys(self.plan.leaders, memory)
+        layout = self.adaptation.next_layout(given.layout, given.epoch, reports, rows, budgets)
+        behind: dict[str, dict[str, Any]] = {}
+        for report in reports:
+            for cell, level in report.behind.items():
+                behind.setdefault(report.stage, {})[str(cell)] = list(level)
         return replace(
             self.manifest,
             epoch=given.epoch,
             batch=batch,
+            sites=layout.sites,
+            assignment=layout.to_json(),
             watermark=watermark,
-            closed=given.watermark if given.watermark is not None else self.manifest.closed,
+            released=dict(given.marks),
+            behind=behind,
             streams=streams,
             state=next_state(given, reports),
             extra=self.manifest.extra | {"offsets": self.halves.offsets(batch)},
@@ -335,8 +413,13 @@ class Runtime:
 
     # -- telling -----------------------------------------------------------------------------------------------
 
-    def assignment(self) -> Assignment:
-        return Assignment.from_json(self.manifest.assignment)
+    def layout(self) -> Layout:
+        return Layout.from_json(self.manifest.assignment)
+
+    def ask(self, action: Action) -> None:
+        """A move or another number of sites, from the next epoch on."""
+        self.adaptation.check(action, self.layout())
+        self.adaptation.ask(action)
 
     def _tell(self, built: Built, given: Inputs, kind: str, batch: int, phases: Phases) -> None:
         seen = built.seen
@@ -356,7 +439,8 @@ class Runtime:
             streams=streams, rows_out=self.builder.rows_out(built), watermark=given.watermark,
             next_watermark=self.manifest.watermark, reports=reports,
             state={port: self.manifest.segments(port) for port in self.manifest.state},
-            sites=given.sites, assignment=self.assignment().version, sink=self.sink.describe(),
+            sites=given.sites, assignment=given.layout.version, sink=self.sink.describe(),
+            moves=self.adaptation.moves, policy=self.adaptation.policy,
         )  # fmt: skip
         self._recent.append(progress)
         self.line.show(progress)
@@ -383,20 +467,22 @@ def as_dict(progress: Any) -> dict[str, Any]:
     return dict(json.loads(progress.json))
 
 
+def is_held(port: str) -> bool:
+    """Whether a "stage/port" is of rows that have not been processed."""
+    return port.rpartition("/")[2].startswith("held-")
+
+
 def next_state(given: Inputs, reports: list[Report]) -> dict[str, list[dict[str, Any]]]:
     """Live segments after the epoch: what was, without what sites dropped for their cells, with what they wrote."""
-    cells: dict[int, list[int]] = {}
-    for cell, site in enumerate(given.owner):
-        cells.setdefault(site, []).append(cell)
     state: dict[str, list[Segment]] = {port: list(segments) for port, segments in given.state.items()}
-    gone: dict[str, list[int]] = {}
+    gone: dict[str, int] = {}
     for report in reports:
-        for path in report.dropped:
-            gone.setdefault(path, []).extend(cells.get(report.site, ()))
+        for path, cells in report.dropped:
+            gone[path] = gone.get(path, 0) | int(cells, 16)
         for port, data in report.written:
             state.setdefault(f"{report.stage}/{port}", []).append(Segment.from_json(data))
     result = {}
     for name, segments in state.items():
-        kept = [rest for s in segments if (rest := s.without(gone[s.path]) if s.path in gone else s) is not None]
+        kept = [rest for s in segments if (rest := s.minus(gone[s.path]) if s.path in gone else s) is not None]
         result[name] = [s.to_json() for s in kept]
     return result

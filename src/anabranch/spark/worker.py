@@ -11,6 +11,7 @@ from functools import cache
 import pyarrow as pa
 from pyspark import TaskContext
 
+from anabranch.site.clock import Clock
 from anabranch.site.stage import run_site
 from anabranch.site.ticket import Ticket
 
@@ -30,7 +31,11 @@ class SiteTask:
         context = TaskContext.get()
         assert context is not None
         acknowledge_at_once()
-        yield from run_site(self.ticket, context.partitionId() % self.sites, batches, executor())
+        site = context.partitionId() % self.sites
+        yield from run_site(self.ticket, site, batches, executor(), self.clock(site))
+
+    def clock(self, site: int) -> Clock:
+        return Clock()
 
 
 @cache

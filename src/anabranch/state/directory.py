@@ -15,6 +15,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,14 @@ class Directory:
     t_min: Any
     t_max: Any
     label: Mapping[str, Any]
+
+    @cached_property
+    def mask(self) -> int:
+        """The cells as the bits of an int."""
+        bits = 0
+        for cell in self.cells.tolist():
+            bits |= 1 << cell
+        return bits
 
     @property
     def first(self) -> Any:

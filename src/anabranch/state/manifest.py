@@ -25,7 +25,7 @@ from anabranch.state.segments import FOLDER as SEGMENTS
 from anabranch.state.segments import Segment
 from anabranch.state.store import Store
 
-FORMAT = 1
+FORMAT = 2
 FOLDER = "manifests"
 _NAME = re.compile(rf"{FOLDER}/([0-9]{{12,}})\.json")
 _FIX = (
@@ -40,9 +40,10 @@ class Manifest:
     batch: int  # the last batch of Spark's that is included; -1 before the first
     fingerprint: str
     sites: int
-    assignment: dict[str, Any]  # routing.Assignment.to_json
+    assignment: dict[str, Any]  # routing.Layout.to_json: where cells are in the *next* epoch
     watermark: int | None = None  # microseconds: governs what is late, and what closes, in the *next* epoch
-    closed: int | None = None  # the watermark up to which windows are closed and rows released
+    released: dict[str, int | None] = field(default_factory=dict)  # per stage: results are out up to here
+    behind: dict[str, dict[str, Any]] = field(default_factory=dict)  # per stage, cells that are not: [up to, since]
     streams: dict[str, dict[str, Any]] = field(default_factory=dict)  # per stream: greatest event time, last active
     state: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # "operator/port" -> Segment.to_json
     extra: dict[str, Any] = field(default_factory=dict)
@@ -73,7 +74,7 @@ _NUMBER, _TEXT, _MAP, _MAYBE = (int,), (str,), (dict,), (int, type(None))
 _CHECKS: dict[str, tuple[type, ...]] = dict(
     zip(
         (f.name for f in fields(Manifest)),
-        (_NUMBER, _NUMBER, _TEXT, _NUMBER, _MAP, _MAYBE, _MAYBE, _MAP, _MAP, _MAP),
+        (_NUMBER, _NUMBER, _TEXT, _NUMBER, _MAP, _MAYBE, _MAP, _MAP, _MAP, _MAP, _MAP),
         strict=True,
     )
 )

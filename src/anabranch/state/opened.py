@@ -17,10 +17,12 @@ from anabranch.state.directory import Directory
 Key = tuple[str, str, str]  # store, path, checksum
 
 MAX_OPEN = 512
+MAX_DIRECTORIES = 8_192
 MAX_VERIFIED = 65_536
 
 _lock = threading.Lock()
 _open: OrderedDict[Key, Opened] = OrderedDict()
+_directories: OrderedDict[Key, Directory] = OrderedDict()
 _verified: OrderedDict[Key, None] = OrderedDict()
 
 
@@ -49,6 +51,19 @@ def put(key: Key, held: Opened) -> None:
             _open.popitem(last=False)
 
 
+def directory(key: Key) -> Directory | None:
+    """The directory of a segment that was looked into, open or not."""
+    with _lock:
+        return _directories.get(key)
+
+
+def put_directory(key: Key, found: Directory) -> None:
+    with _lock:
+        _directories[key] = found
+        while len(_directories) > MAX_DIRECTORIES:
+            _directories.popitem(last=False)
+
+
 def is_verified(key: Key) -> bool:
     with _lock:
         return key in _verified
@@ -65,4 +80,5 @@ def forget() -> None:
     """Close everything and verify anew: as a fresh process would."""
     with _lock:
         _open.clear()
+        _directories.clear()
         _verified.clear()

@@ -7,14 +7,14 @@ of our own without new rows. It is sealed like a manifest: a wrong note would ma
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from anabranch.errors import CheckpointDamaged
 from anabranch.state.envelope import seal, unseal
 from anabranch.state.manifest import Manifest
 from anabranch.state.store import Store
 
-FORMAT = 1
+FORMAT = 2
 PATH = "pending.json"
 KINDS = frozenset({"batch", "tick", "flush"})
 _FIX = "restore the checkpoint as a whole from a copy, or start again with a new, empty checkpoint folder"
@@ -25,6 +25,8 @@ class Pending:
     epoch: int
     kind: str
     batch: int  # Spark's: the one it is, or the last one before it
+    memory: list[int | None] = field(default_factory=list)  # hot bytes per site: a replay has the same bounds
+    patience_ms: float | None = None
 
     def write(self, store: Store) -> None:
         store.write(PATH, seal("pending", FORMAT, asdict(self)))
@@ -44,6 +46,8 @@ def interrupted(store: Store, last: Manifest) -> Pending | None:
     try:
         found = Pending(**body)
         good = type(found.epoch) is int and type(found.batch) is int and found.kind in KINDS
+        good = good and type(found.patience_ms) in (int, float, type(None)) and type(found.memory) is list
+        good = good and all(type(m) in (int, type(None)) for m in found.memory)
     except TypeError:
         good = False
     if not good:

@@ -16,6 +16,7 @@ import hashlib
 import os
 import stat
 import tempfile
+import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -42,6 +43,8 @@ class RemoteStore(Store):
         self._cache = cache or HostCache()
         self._direct = uri.partition("://")[0].lower() in _WHOLE_OR_NOTHING
         self._folders: set[str] = set()
+        self._ahead = threading.Lock()
+        self._wanted: set[str] = set()  # being copied
 
     @staticmethod
     def connect(uri: str) -> RemoteStore:
@@ -70,6 +73,26 @@ class RemoteStore(Store):
 
     def map(self, path: str) -> Any:
         return self._cache.map(self._key(path), lambda: self._fs.open_input_stream(self._full(path)))
+
+    def prefetch(self, paths: Sequence[str]) -> bool:
+        """Copied by one thread of this process, one file after the other. A copy that fails is tried again by `map`."""
+        missing = [path for path in paths if not self._cache.has(self._key(path))]
+        with self._ahead:
+            fresh = [path for path in missing if path not in self._wanted]
+            self._wanted.update(fresh)
+        if fresh:
+            threading.Thread(target=self._copy_ahead, args=(fresh,), name="anabranch-copy-ahead", daemon=True).start()
+        return not missing
+
+    def _copy_ahead(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            try:
+                self.map(path)
+            except Exception:  # the state is opened again when it is needed, and a real fault shows then
+                continue
+            finally:
+                with self._ahead:
+                    self._wanted.discard(path)
 
     def refresh(self, path: str) -> bool:
         return self._cache.forget(self._key(path))
@@ -145,6 +168,9 @@ class HostCache:
             with contextlib.suppress(FileNotFoundError):
                 os.utime(full)  # the time of last use, as eviction reads it
         return buffer
+
+    def has(self, key: str) -> bool:
+        return os.path.exists(self._path(key))
 
     def forget(self, key: str) -> bool:
         with contextlib.suppress(FileNotFoundError):

@@ -23,7 +23,7 @@ from __future__ import annotations
 import os
 import re
 import zlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -64,7 +64,11 @@ class Segment:
 
     def without(self, cells: Collection[int]) -> Segment | None:
         """The same file with these cells no longer live; None if that leaves none."""
-        return self._with(self.mask & ~mask_of(cells))
+        return self.minus(mask_of(cells))
+
+    def minus(self, mask: int) -> Segment | None:
+        """The same, with the cells as the bits of an int."""
+        return self._with(self.mask & ~mask)
 
     def only(self, cells: Collection[int]) -> Segment | None:
         """The same file with no other cells live; None if that leaves none: this site need not open it."""
@@ -172,8 +176,27 @@ def open_segment(store: Store, segment: Segment, cells: Collection[int] | None =
 
 
 def directory_of(store: Store, segment: Segment) -> Directory:
-    """Rows, bytes and time bounds per cell, as the file has them (cells that are no longer live included)."""
-    return _opened(store, segment).directory
+    """Rows, bytes and time bounds per cell, as the file has them (cells that are no longer live included).
+
+    Read from the metadata alone: the rows of a compressed segment stay compressed.
+    """
+    key = (store.uri, segment.path, segment.checksum)
+    found = opened.directory(key)
+    if found is None:
+        found = _parsed(store, segment, lambda reader: reader.schema)[1]
+        opened.put_directory(key, found)
+    return found
+
+
+def bytes_per_cell(store: Store, segment: Segment, cells: int) -> Any:
+    """Bytes of the live rows of each of so many cells, as an int64 array."""
+    held = directory_of(store, segment)
+    sizes = np.zeros(cells, np.int64)
+    sizes[held.cells] = held.nbytes
+    if segment.mask != held.mask:
+        bits = np.frombuffer(segment.mask.to_bytes((cells + 7) // 8, "little"), np.uint8)
+        sizes[np.unpackbits(bits, bitorder="little", count=cells) == 0] = 0
+    return sizes
 
 
 def _opened(store: Store, segment: Segment) -> opened.Opened:
@@ -190,6 +213,15 @@ def _opened(store: Store, segment: Segment) -> opened.Opened:
 
 
 def _load(store: Store, segment: Segment) -> opened.Opened:
+    table, directory = _parsed(store, segment, lambda reader: reader.read_all())
+    if directory.total != table.num_rows:
+        raise _damaged(store, segment, "is not a segment (its directory does not fit its rows)")
+    # Without our metadata: tables of several segments are concatenated, and their schemas must be equal.
+    return opened.Opened(table.replace_schema_metadata(None), directory, mask_of(directory.cells.tolist()))
+
+
+def _parsed(store: Store, segment: Segment, part: Callable[[Any], Any]) -> tuple[Any, Directory]:
+    """A part of the file, its schema or its rows, and the directory; every check that the manifest allows."""
     try:
         data = store.map(segment.path)
         if not _intact(store, segment, data) and store.refresh(segment.path):
@@ -202,16 +234,11 @@ def _load(store: Store, segment: Segment) -> opened.Opened:
         raise _damaged(store, segment, "was altered: its checksum does not match")
     try:
         with pa.ipc.open_file(data) as reader:
-            table = reader.read_all()
-        directory = Directory.from_metadata(table.schema.metadata, segment.path)
+            return part(reader), Directory.from_metadata(reader.schema.metadata, segment.path)
     except UnknownFormat:
         raise
     except (pa.ArrowException, ValueError, KeyError, TypeError, OSError) as error:
         raise _damaged(store, segment, f"is not a segment ({error})") from error
-    if directory.total != table.num_rows:
-        raise _damaged(store, segment, "is not a segment (its directory does not fit its rows)")
-    # Without our metadata: tables of several segments are concatenated, and their schemas must be equal.
-    return opened.Opened(table.replace_schema_metadata(None), directory, mask_of(directory.cells.tolist()))
 
 
 def _intact(store: Store, segment: Segment, data: Any) -> bool:

@@ -136,6 +136,10 @@ class Store(ABC):
             return False
         return True
 
+    def prefetch(self, paths: Sequence[str]) -> bool:
+        """Whether all of these files are on this host; those that are not are being copied when this returns."""
+        return True
+
     def refresh(self, path: str) -> bool:
         """Forget a copy that `map` may have served. Whether there was one, that is, whether a second look can help."""
         return False

@@ -9,20 +9,38 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import anabranch as ab
+from anabranch.control.actions import Move, Resize
 from anabranch.settings import parse
 from anabranch.spark import compat
 from anabranch.spark.api import Flow
 from anabranch.spark.runtime import Runtime
 from anabranch.spark.taps import unified
 from anabranch.testing import tables
-from anabranch.testing.script import Abort, Epoch, Restart, Script, Static, Step, Stream, Tick
+from anabranch.testing.pace import Pace, paced
+from anabranch.testing.script import (
+    Abort,
+    Epoch,
+    Hurry,
+    Memory,
+    Rescale,
+    Restart,
+    Script,
+    Shuffle,
+    Static,
+    Step,
+    Stream,
+    Tick,
+)
 from anabranch.testing.sink import Aborted, KeepingSink, Kept
+
+MOST_SITES = 64
 
 
 def opened(session: SparkSession, streams: Sequence[Stream], folder: Path) -> dict[str, Flow]:
@@ -79,6 +97,8 @@ class _Driver:
         self.session = compat.plain_session(flow.session)
         self.batch = 0
         self.abort: Abort | None = None
+        self.memory: dict[int, int | None] = {}
+        self.pace: Pace | None = None
         self.runtime = self._started()
 
     def _started(self) -> Runtime:
@@ -86,7 +106,9 @@ class _Driver:
             self.session, self.plan, self.flow.inputs, self.flow.statics, self.settings, KeepingSink(self.kept),
             self.location, self.schema, "driven",
         )  # fmt: skip
-        runtime.open()
+        runtime.memory = self.memory
+        with paced(self.pace):
+            runtime.open()
         return runtime
 
     def take(self, step: Step) -> None:
@@ -96,8 +118,32 @@ class _Driver:
             self.abort = step
         elif isinstance(step, Tick):
             self.runtime.catch_up()
+        elif isinstance(step, Shuffle):
+            self.shuffle(Random(step.seed), step.share)
+        elif isinstance(step, Rescale):
+            self.runtime.ask(Resize(step.sites))
+            self.settings = replace(self.settings, sites=step.sites)
+        elif isinstance(step, Memory):
+            every = range(MOST_SITES) if step.site is None else [step.site]
+            self.memory |= dict.fromkeys(every, step.bytes)
+            self.runtime.memory = self.memory
+        elif isinstance(step, Hurry):
+            self.hurry(step.rows)
         else:
             self.epoch(step)
+
+    def shuffle(self, rng: Random, share: float) -> None:
+        layout = self.runtime.layout()
+        for operator in sorted(layout.operators):
+            cells = layout.of(operator).cells
+            for cell in sorted(rng.sample(range(cells), max(1, round(cells * share)))):
+                self.runtime.ask(Move(operator, cell, rng.randrange(layout.sites)))
+
+    def hurry(self, rows: int | None) -> None:
+        """One second of service per row, so many seconds of patience, and nobody sleeps."""
+        self.pace = None if rows is None else Pace(1e6, virtual=True)
+        self.settings = replace(self.settings, time_budget_us=None if rows is None else rows * 1_000_000)
+        self.runtime.settings = self.settings
 
     def restart(self, sites: int | None = None) -> None:
         self.runtime.close()
@@ -110,15 +156,16 @@ class _Driver:
         abort, self.abort = self.abort, None
         rows = self.rows(epoch)
         self.kept.abort = abort
-        try:
-            self.runtime.on_batch(rows, batch)
-        except Aborted:
-            assert abort is not None
-            self.restart()
-            self.runtime.on_batch(rows, batch)
-        if abort is not None and abort.at == "offsets":
-            self.restart()
-            self.runtime.on_batch(rows, batch)
+        with paced(self.pace):
+            try:
+                self.runtime.on_batch(rows, batch)
+            except Aborted:
+                assert abort is not None
+                self.restart()
+                self.runtime.on_batch(rows, batch)
+            if abort is not None and abort.at == "offsets":
+                self.restart()
+                self.runtime.on_batch(rows, batch)
 
     def rows(self, epoch: Epoch) -> DataFrame:
         """What Spark would hand to foreachBatch."""

@@ -42,8 +42,8 @@ def live(
         elif isinstance(step, Abort):
             runner.run()
             runner.abort = step
-        else:
-            runner.epoch(step)
+        elif isinstance(step, Mapping):
+            runner.epoch(step)  # what moves and what runs short is drawn for driven epochs only
     runner.run(last=True)
     found = runner.kept.table()
     return found if found is not None else nothing(flow)

@@ -3,7 +3,8 @@
     [{"l": [(1, 0)], "r": [(1, 2)]}, ABORT, {"r": [(1, 5)]}, Restart(sites=3), {}, TICK]
 
 A dict is an epoch: rows per stream, as tuples in the order of the stream's columns. A stream that is missing has
-nothing new in that epoch. Timestamps may be microseconds. A crash is a value in the list and befalls the epoch after.
+nothing new in that epoch. Timestamps may be microseconds. A crash is a value in the list and befalls the epoch after;
+so are moves, other numbers of sites, and shortages of memory and time.
 """
 
 from __future__ import annotations
@@ -73,11 +74,41 @@ class Tick:
     """Time passes without new rows: what the watermark allows is released."""
 
 
+@dataclass(frozen=True)
+class Shuffle:
+    """Cells, drawn by the seed, move to other sites after the next epoch."""
+
+    seed: int
+    share: float = 0.5  # of all cells
+
+
+@dataclass(frozen=True)
+class Rescale:
+    """Another number of sites after the next epoch, without a restart."""
+
+    sites: int
+
+
+@dataclass(frozen=True)
+class Memory:
+    """From the next epoch on, the sites have so much memory for hot state (None: no bound)."""
+
+    bytes: int | None
+    site: int | None = None  # None: each of them
+
+
+@dataclass(frozen=True)
+class Hurry:
+    """From the next epoch on, a site has the time for about so many rows (None: for all) and holds the others."""
+
+    rows: int | None
+
+
 RESTART = Restart()
 ABORT = Abort()
 TICK = Tick()
 
-Step = Epoch | Restart | Abort | Tick
+Step = Epoch | Restart | Abort | Tick | Shuffle | Rescale | Memory | Hurry
 Script = Sequence[Step]
 
 

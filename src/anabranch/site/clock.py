@@ -1,0 +1,16 @@
+"""The site's clock: how long it has been at work. A collaborator, so that a test can make a site slow."""
+
+from __future__ import annotations
+
+import time
+
+
+class Clock:
+    def __init__(self) -> None:
+        self._begin = time.perf_counter()
+
+    def elapsed_ms(self) -> float:
+        return (time.perf_counter() - self._begin) * 1000
+
+    def worked(self, rows: int) -> None:
+        """So many input rows have been processed."""
