@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean
+from statistics import fmean, median
 
 from anabranch.lab.experiment import Curve
 from anabranch.sim.trace import Trace
@@ -36,12 +36,16 @@ def first_below(trace: Trace, level: float, after: float = 0.0) -> float:
 
 
 def steady_from(trace: Trace, level: float, after: float = 0.0) -> float:
-    """The start of the interval from which on throughput stays at or above the level; infinite if it ends below."""
+    """The start of the interval from which on throughput stays at or above the level; infinite if it ends below.
+
+    Each interval counts with its neighbours, by the median of the three, so that one short dip is none."""
+    rows = [s.throughput for s in trace.samples]
     since = float("inf")
-    for sample in reversed(trace.samples):
-        if sample.start < after or sample.throughput < level:
+    for n in range(len(rows) - 1, -1, -1):
+        start = trace.samples[n].start
+        if start < after or median(rows[max(n - 1, 0) : n + 2]) < level:
             break
-        since = sample.start
+        since = start
     return since
 
 

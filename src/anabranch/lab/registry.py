@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 from anabranch.errors import SettingError
 from anabranch.lab.experiment import PAPER, Experiment, Size
-from anabranch.lab.flux import fig6
+from anabranch.lab.flux import fig3, fig6, fig7
 
 Builder = Callable[[Size, int], Experiment]
 
 BUILDERS: dict[str, Builder] = {
+    "flux.fig3": fig3.experiment,
     "flux.fig6": fig6.experiment,
+    "flux.fig7": fig7.experiment,
 }
 
 

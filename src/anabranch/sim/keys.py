@@ -1,7 +1,7 @@
 """Keys: how likely each group is, which cell it lies in, and a seeded stream of cells for the producers.
 
-Groups are dealt to cells in turn, after a shuffle if they are not all alike: what a hash does, without its unevenness,
-since the Flux paper's groups are "partitioned evenly". Unequal cells are drawn by a table, so a cell's share is right
+Each cell has as many groups as any other, neighbours in number, since the Flux paper's groups are "partitioned evenly";
+which group is how likely is the scenario's business. Unequal cells are drawn by a table, so a cell's share is right
 to four in a million.
 """
 
@@ -37,7 +37,7 @@ def group_weights(keys: Keys, groups: int) -> Any:
 def cell_weights(keys: Keys, groups: int, cells: int) -> Any:
     """The probability of each cell."""
     weight = group_weights(keys, groups)
-    if not isinstance(keys, Uniform):
+    if not isinstance(keys, Uniform) and keys.order is not None:
         weight = weight[np.random.default_rng(keys.order).permutation(groups)]
     found = np.zeros(cells)
     np.add.at(found, np.arange(groups) * cells // groups, weight)

@@ -50,12 +50,16 @@ class Uniform:
     """Every group as likely as any other."""
 
 
+# Unequal groups lie in the order of their likelihood, as neighbours in a range, unless `order` is a seed: then they are
+# shuffled, as by a hash.
+
+
 @dataclass(frozen=True)
 class Zipf:
-    """Group r (from 1) is as likely as r ** -exponent; which group has which rank is drawn from `order`."""
+    """Group r (from 1) is as likely as r ** -exponent."""
 
     exponent: float
-    order: int = 0
+    order: int | None = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class SelfSimilar:
     """A share of 1 - h of the rows goes to a share h of the groups, and so on within these: 80/20 is h = 0.2."""
 
     h: float = 0.2
-    order: int = 0
+    order: int | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class TwoLevel:
 
     rows: float = 0.8
     groups: float = 0.2
-    order: int = 0
+    order: int | None = None
 
 
 Keys = Uniform | Zipf | SelfSimilar | TwoLevel
