@@ -56,6 +56,11 @@ class Journal:
         self._fresh.append(entry)
         return share
 
+    @property
+    def next_id(self) -> int:
+        """That of the entry to come."""
+        return self._next
+
     def take(self) -> list[dict[str, Any]]:
         """Entries that are new, or have changed, since the last call."""
         fresh, self._fresh = self._fresh, []

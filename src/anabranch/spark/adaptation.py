@@ -10,11 +10,9 @@ copied what there was. Until then the cell stays where it is, and no epoch waits
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from anabranch.control.actions import Action, Move, Resize
 from anabranch.control.controller import Controller
@@ -28,14 +26,12 @@ from anabranch.plan.physical import Plan
 from anabranch.routing.layout import Layout
 from anabranch.settings import Settings
 from anabranch.site.ticket import Report
-from anabranch.state.envelope import seal, unseal
+from anabranch.state.journal import JournalFiles, read_entries
 from anabranch.state.store import Store
 
-FOLDER = "journal"
-FORMAT = 1
-KEPT_FILES = 256
+__all__ = ["Adaptation", "read_entries"]
+
 LONGEST = 16  # times the least round
-_NAME = re.compile(rf"{FOLDER}/([0-9]{{12}})\.json")
 
 
 class Adaptation:
@@ -44,8 +40,8 @@ class Adaptation:
         self.store = store
         self.cells = cells
         self.policy = settings.policies
-        self.files = deque(sorted(int(m.group(1)) for p in store.list(FOLDER) if (m := _NAME.fullmatch(p))))
-        self.journal = Journal(first=self._next_id())
+        self.files = JournalFiles(store)
+        self.journal = Journal(first=self.files.next_id())
         least = settings.round_epochs
         self.controllers = {
             operator: Controller(
@@ -181,21 +177,10 @@ class Adaptation:
     # -- the journal -------------------------------------------------------------------------------------------
 
     def write_journal(self, epoch: int) -> None:
-        """What has been decided or seen since the last time, as one file; the oldest files go."""
+        """What has been decided or seen since the last time, as one file."""
         fresh = self.journal.take()
-        if not fresh:
-            return
-        self.store.write(path_of(epoch), seal("journal", FORMAT, {"entries": fresh}), durable=False)
-        if not self.files or self.files[-1] != epoch:
-            self.files.append(epoch)
-        gone = [self.files.popleft() for _ in range(len(self.files) - KEPT_FILES)]
-        if gone:
-            self.store.delete([path_of(e) for e in gone])
-
-    def _next_id(self) -> int:
-        if not self.files:
-            return 0
-        return 1 + max((e["id"] for e in read_entries(self.store, [self.files[-1]])), default=-1)
+        if fresh:
+            self.files.write(epoch, fresh, self.journal.next_id)
 
     def check(self, action: Action, layout: Layout) -> None:
         """Refuse what a person asks for and cannot be."""
@@ -210,21 +195,3 @@ class Adaptation:
             raise SettingError(f"there is no cell {action.cell}: the cells are 0 to {assignment.cells - 1}")
         if not 0 <= action.site < layout.sites:
             raise SettingError(f"there is no site {action.site}: the sites are 0 to {layout.sites - 1}")
-
-
-def path_of(epoch: int) -> str:
-    return f"{FOLDER}/{epoch:012d}.json"
-
-
-def read_entries(store: Store, epochs: Sequence[int] | None = None) -> list[dict[str, Any]]:
-    """The journal as it lies in a checkpoint, by id; the last word on an entry counts."""
-    if epochs is None:
-        epochs = sorted(int(m.group(1)) for p in store.list(FOLDER) if (m := _NAME.fullmatch(p)))
-    found: dict[int, dict[str, Any]] = {}
-    for epoch in epochs:
-        path = path_of(epoch)
-        where = f"{path} in {store.uri}"
-        body = unseal("journal", FORMAT, store.read(path), where=where, fix="delete the file: it is only a record")
-        for entry in body["entries"]:
-            found[entry["id"]] = entry
-    return [found[id] for id in sorted(found)]
