@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import anabranch as ab
-from anabranch.routing.assignment import Assignment
+from anabranch.routing.layout import Layout
 from anabranch.state.manifest import Manifest, ManifestLog
 from anabranch.state.meta import open_or_create
 from anabranch.state.store import Store
@@ -30,22 +30,26 @@ def checkpoint(folder: Path) -> Path:
     store = Store.open(str(folder / "anabranch"))
     open_or_create(store, "f" * 32, "flow over calls", 8)
     log = ManifestLog(store)
-    streams = {"calls": {"time": 1_767_225_600_000_000, "active": 0.0}}
-    log.commit(Manifest(3, 2, "f" * 32, 2, Assignment.initial(8, 2).to_json(), 1_767_225_590_000_000, None, streams))
+    log.commit(
+        Manifest(
+            epoch=3, batch=2, fingerprint="f" * 32, sites=2, assignment=Layout.initial(["join-1"], 8, 2).to_json(),
+            watermark=1_767_225_590_000_000, streams={"calls": {"time": 1_767_225_600_000_000, "active": 0.0}},
+        )
+    )  # fmt: skip
     return folder
 
 
 def test_help_lists_the_verbs_and_the_version_is_told() -> None:
     told = anabranch("--help")
     assert told.returncode == 0
-    assert all(verb in told.stdout for verb in ("demo", "explain", "checkpoint", "--version"))
+    assert all(verb in told.stdout for verb in ("demo", "explain", "checkpoint", "journal", "--version"))
     assert anabranch("--version").stdout == f"anabranch {ab.__version__}\n"
     assert anabranch().returncode == 2
     assert "No such command" in anabranch("dmo").stderr
 
 
 def test_every_verb_says_what_it_does() -> None:
-    for verb in ("demo", "explain", "checkpoint"):
+    for verb in ("demo", "explain", "checkpoint", "journal"):
         told = anabranch(verb, "--help")
         assert told.returncode == 0
         assert max(map(len, told.stdout.splitlines())) <= 80

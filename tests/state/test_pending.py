@@ -72,6 +72,6 @@ def test_a_note_that_makes_no_sense_is_an_error(store: Store) -> None:
         store.write(PATH, seal("pending", 2, body))
         with pytest.raises(CheckpointDamaged, match="makes no sense"):
             interrupted(store, LAST)
-    store.write(PATH, seal("pending", 2, {}))
+    store.write(PATH, seal("pending", 3, {}))
     with pytest.raises(UnknownFormat):
         interrupted(store, replace(LAST))

@@ -99,3 +99,21 @@ def checkpoint(
     from anabranch.cli.checkpoint import show_checkpoint
 
     show_checkpoint(path, plan)
+
+
+@app.command()
+def journal(
+    path: Annotated[str, typer.Argument(help="The checkpointLocation of a query, or its stateLocation.")],
+    id: Annotated[int | None, typer.Option(help="Tell everything about one decision.")] = None,
+    last: Annotated[int, typer.Option(min=1, help="How many, the newest ones.")] = 20,
+    refused: Annotated[bool, typer.Option("--refused", help="Only what was refused.")] = False,
+    all: Annotated[bool, typer.Option("--all", help="What was done and what was refused.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="As JSON, with all fields.")] = False,
+) -> None:
+    """Show what a query decided about its cells, why, and what came of it.
+
+    Reads the journal only, and changes nothing. The query may be running.
+    """
+    from anabranch.cli.journal import show_journal
+
+    show_journal(path, id, last, "all" if all else "refused" if refused else "done", json)

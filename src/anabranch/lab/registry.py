@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from anabranch.errors import SettingError
 from anabranch.lab.experiment import PAPER, Experiment, Size
-from anabranch.lab.flux import fig3, fig6, fig7
+from anabranch.lab.flux import fig3, fig6, fig7, fig8
 
 Builder = Callable[[Size, int], Experiment]
 
@@ -14,6 +14,7 @@ BUILDERS: dict[str, Builder] = {
     "flux.fig3": fig3.experiment,
     "flux.fig6": fig6.experiment,
     "flux.fig7": fig7.experiment,
+    "flux.fig8": fig8.experiment,
 }
 
 

@@ -6,6 +6,9 @@ for all its lanes together and for the rows of stalled cells. A producer goes on
 With a buffer divided among the connections (`shared=False`) the queues are longer and there is no buffer: the first
 row whose queue is full stops its producer. That is Exchange; the shared buffer is Flux's (F3).
 
+A connection delivers whole packets. A site that gets few rows therefore gets them in bursts, and a short sample of it
+says little: what Flux's policy stumbles over when its collection phases are short (figure 8 of the paper).
+
 Rows are single here; only their taking and making is done in bulk. Which rows a site has taken is read from the rings
 later (`tally`), when somebody asks for counts per cell.
 
@@ -30,6 +33,7 @@ class Lanes:
     ) -> None:
         n, self.n = sites, sites
         self.draw = draw
+        self.packet = exchange.packet
         self.connection = exchange.connection
         self.buffer = exchange.buffer
         if not exchange.shared:
@@ -43,6 +47,7 @@ class Lanes:
         # One lane more per producer stands for its stalled cells; it is always empty and never has room.
         self.head = np.zeros(n * n, dtype=np.int64)
         self.tail = np.zeros(n * n, dtype=np.int64)
+        self._sent_off = np.zeros(n * n, dtype=np.int64)
         self._counted = np.zeros(n * n, dtype=np.int64)
         self._room_end = np.full(n * n + n, self.connection)
         self._room_end[n * n :] = 0
@@ -68,7 +73,7 @@ class Lanes:
 
     def take(self, want: Any) -> Any:
         """Each site takes up to so many rows, from its lanes in turn; how many it got of each producer."""
-        n, length = self.n, self.length
+        n, length = self.n, self._arrived() if self.packet > 1 else self.length
         total = length.sum(axis=0)
         number = np.minimum(want, total)
         each, over = np.divmod(number, n)
@@ -79,6 +84,12 @@ class Lanes:
         self._turn = (self._turn + over) % n
         self.head += taken.reshape(-1)
         return taken
+
+    def _arrived(self) -> Any:
+        """Rows that have reached their site: whole packets, and what a producer has sent off before they were full."""
+        sent = np.minimum(self.tail, self.head + self.connection)
+        whole = sent - sent % self.packet
+        return (np.maximum(whole, np.minimum(self._sent_off, self.tail)) - self.head).clip(0).reshape(self.n, self.n)
 
     def _shared(self, length: Any, number: Any) -> Any:
         """Even shares of what there is, where some lanes have less than their share."""
@@ -222,6 +233,7 @@ class Lanes:
             if held[producer]:
                 self._flat[position[: len(keep)]] = keep
                 self.tail[lane] -= held[producer]
+        self._sent_off[lanes] = np.maximum(self._sent_off[lanes], flying)  # the acknowledgement goes out with them
         self.stalled[cell] = held
         self.owner[cell] = -1
         self._route()

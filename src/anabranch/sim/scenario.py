@@ -122,6 +122,7 @@ class Exchange:
     shared by all destinations and cells if `shared` (Flux's skew buffer), else divided among the queues."""
 
     connection: int = 2 * PACKET // 80
+    packet: int = PACKET // 80  # a connection delivers whole packets
     buffer: int = 2048
     shared: bool = True
 

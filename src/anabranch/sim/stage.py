@@ -37,6 +37,7 @@ class Stage:
         self.credit = np.zeros(n)  # CPU time not yet used, in seconds at speed 1; negative: a debt
         self.rate = np.full(n, np.inf if scenario.producers.rate is None else scenario.producers.rate)
         self._allowed = np.zeros(n)
+        self._producing = np.zeros(n)  # of the last quantum, in CPU time
         self._row = np.full(n, self.operator.service)  # what a row last cost at each site
         self.cold: Any = np.zeros(len(lanes.owner), dtype=bool)
         self.cold_sites: set[int] = set()
@@ -72,14 +73,16 @@ class Stage:
             if rows[site]:
                 processed, latency = self._cold_rows(site, now + step / 2, rows, cost, share, processed, latency)
         self.credit -= cost
-        # A site that got less than it wanted had nothing to do for the rest.
+        # A site that got less than it wanted waited for the rest; that a producer ran meanwhile makes it no busier.
         starved = (rows < want) & (self.credit > 0) & (share > 0)
-        self.idle += np.where(starved, self.credit / np.maximum(share, 1e-9), 0.0)
+        waited = np.minimum((self.credit + self._producing) / np.maximum(share, 1e-9), step)
+        self.idle += np.where(starved, waited, 0.0)
         self.credit[starved] = 0.0
         self._allowed = np.minimum(self._allowed + self.rate * step, 1e9)
         made = lanes.make(np.floor(self._allowed).astype(np.int64), int(taken.sum(axis=1).max()))
         self._allowed = np.where(np.isinf(self.rate), 0.0, np.minimum(self._allowed - made, self.rate * 0.01 + 1))
-        self.credit -= made * self.producing
+        self._producing = made * self.producing
+        self.credit -= self._producing
         self.trace.processed(processed, latency)
         self._look()
 
