@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 import threading
 import time
@@ -14,6 +16,9 @@ import pytest
 
 os.environ["TZ"] = "UTC"
 time.tzset()
+# Temporary folders of this run, its workers and its children: what another run leaves behind is not ours to find.
+tempfile.tempdir = os.environ["TMPDIR"] = tempfile.mkdtemp(prefix="tests-")
+atexit.register(shutil.rmtree, tempfile.tempdir, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

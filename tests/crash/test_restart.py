@@ -111,8 +111,9 @@ def test_a_damaged_file_of_the_checkpoint_is_an_error_at_the_start(
         with pytest.raises((CheckpointDamaged, UnknownFormat)):
             started(spark, folder, "chain", "noop")
         path.write_bytes(whole)
-    path.write_bytes(whole.replace(b'"format":1', b'"format":7'))
-    with pytest.raises(UnknownFormat, match="has format 7, and this version of Anabranch knows 1"):
+    known = json.loads(whole)["format"]
+    path.write_bytes(whole.replace(f'"format":{known}'.encode(), b'"format":77'))
+    with pytest.raises(UnknownFormat, match=f"has format 77, and this version of Anabranch knows {known}"):
         started(spark, folder, "chain", "noop")
     path.write_bytes(whole)
     run(spark, folder, "chain", "noop")

@@ -19,10 +19,10 @@ from tests.crash.queries import answer, make_input, output, started
 pytestmark = pytest.mark.spark
 LONG = os.environ.get("ANABRANCH_LONG") == "1"
 
-# (stage, which time): of two batches, two ticks at most, and the flush
+# (stage, which time): of batches, a tick, and the flush
 PLACES = [
     ("sink.moving", 2), ("sink.entering", 2), ("sink.entered", 1), ("manifest", 2), ("manifest.written", 2),
-    ("epoch.done", 1), ("closing", 1), ("sink.entered", 3), ("closed", 1),
+    ("epoch.done", 1), ("closing", 1), ("sink.entered", 2), ("closed", 1),
 ]  # fmt: skip
 IN_BACKGROUND = {crash.SITES}
 REST = [

@@ -49,7 +49,7 @@ def test_every_number_of_a_join_over_three_epochs(spark: Any, tmp_path: Path) ->
         assert sum(s["numInputRows"] for s in p["sites"]) == join["numInputRows"]
         assert sum(s["numOutputRows"] for s in p["sites"]) == join["numOutputRows"] == p["sink"]["numOutputRows"]
         assert all(s["busyMs"] >= 0 for s in p["sites"])
-        assert p["assignment"] == {"version": 0, "sites": 2}
+        assert p["assignment"] == {"version": 0, "sites": 2, "moves": 0, "policy": "balance"}
     newest = max(feeds.call(n)["ts"] for n in range(10)) - feeds.SECOND
     assert told[0]["eventTime"] == {"watermark": None, "nextWatermark": iso(min(newest, newest_report(10)))}
     assert told[1]["eventTime"]["watermark"] == told[0]["eventTime"]["nextWatermark"]
