@@ -65,7 +65,7 @@ class Built:
     """A lazy epoch and what will have been observed once it ran."""
 
     rows: DataFrame
-    streams: Observation | None = None
+    streams: Observation = field(default_factory=Observation)
     stages: dict[str, Observation] = field(default_factory=dict)
     output: Observation | None = None
     persisted: list[DataFrame] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Built:
     @cached_property
     def seen(self) -> Mapping[str, Any]:
         """What was observed of the streams."""
-        return self.streams.get if self.streams is not None else {}
+        return self.streams.get
 
     def sent(self, stage: str | None) -> int:
         """How many rows the sites of a stage gave out."""
@@ -127,9 +127,7 @@ class EpochBuilder:
     def build(self, df: DataFrame, given: Inputs) -> Built:
         compat.ready(df, given.sites)
         built = Built(df)
-        if any(t.stage for t in self.sources):
-            built.streams = Observation()
-            df = df.observe(built.streams, *map(F.expr, self.metrics(given)))
+        df = df.observe(built.streams, *map(F.expr, self.metrics(given)))
         done: dict[str, DataFrame] = {}
         for stage in self.plan.stages:
             done[stage.id] = self.run_stage(df, done, stage, given, built)
@@ -150,24 +148,19 @@ class EpochBuilder:
             self.combining.learn(stage.id, rows, arrived, stage.id in built.combined)
 
     def metrics(self, given: Inputs) -> list[str]:
-        """Per stream: rows, late rows, newest event time. A stream used twice is counted at its first tap."""
+        """Per stream: rows, late rows (none where no stage would drop them), newest event time."""
         late = f"_t IS NULL OR _t < {self.watermarks(given)}"
+        dropping = {t.stream for t in self.sources if t.stage is not None}
         found = []
-        for name, tap in self.first_taps().items():
-            mine = f"_port = {tap.id}"
+        for tap in (t for t in self.sources if t.counts):
+            mine, name = f"_port = {tap.id}", tap.stream
             found += [
                 f"count(CASE WHEN {mine} THEN 1 END) AS {quoted(f'rows_{name}')}",
-                f"count(CASE WHEN {mine} AND _keep AND ({late}) THEN 1 END) AS {quoted(f'late_{name}')}",
                 f"max(CASE WHEN {mine} THEN _t END) AS {quoted(f'time_{name}')}",
             ]
+            if name in dropping:
+                found.append(f"count(CASE WHEN {mine} AND _keep AND ({late}) THEN 1 END) AS {quoted(f'late_{name}')}")
         return found
-
-    def first_taps(self) -> dict[str, Tap]:
-        """The tap at which a stream is counted: one that leads to a stage if there is one."""
-        first: dict[str, Tap] = {}
-        for tap in sorted(self.sources, key=lambda t: t.stage is None):
-            first.setdefault(tap.stream or "", tap)
-        return first
 
     def watermarks(self, given: Inputs) -> str:
         value = NEVER if given.watermark is None else given.watermark
@@ -292,7 +285,7 @@ class EpochBuilder:
         names = [c.name for c in self.plan.columns]
         parts = []
         for tap in sorted(self.taps, key=lambda t: t.stream is not None):
-            if tap.stage is not None:
+            if not tap.output:
                 continue
             if tap.branch.stage is not None:
                 part = apply(done[tap.branch.stage], tap.branch.steps, self.statics)
@@ -301,6 +294,8 @@ class EpochBuilder:
                 part = df
                 if len(self.sources) > 1:
                     part = part.where(f"_port = {tap.id}")
+                if tap.counts:
+                    part = part.where("_keep")
                 part = part.selectExpr(*[named(s.name, n) for s, n in zip(tap.slots, names, strict=True)])
             parts.append(part)
         return side_by_side(parts)

@@ -5,15 +5,17 @@ so a query is one Spark query with one offset log and one atomic epoch over all 
 *slots* by type, which keeps rows narrow and flat.
 
 Wire schema: `_port` (the tap), `_t` (event time, microseconds, NULL if it has none), `_keep`, `_cell`, then the slots.
-A row that a filter has removed still travels as far as the foreachBatch with `_keep` false, because the watermark
-counts every row of its stream; nothing of it but its time is evaluated.
+
+Every stream is counted at one of its taps, once per row. There a row that a filter has removed still travels as far as
+the foreachBatch with `_keep` false, because the watermark counts every row of its stream; nothing of it but its time is
+evaluated. Where every tap joins a static DataFrame, which may multiply rows, the stream has one tap more, to be counted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha1
 
 from pyspark.sql import DataFrame
@@ -47,10 +49,20 @@ class Tap:
     stage: str | None
     items: tuple[Item, ...]  # how the slots are computed
     slots: tuple[Column, ...]
+    counts: bool = False  # whether its stream is counted here
 
     @property
     def stream(self) -> str | None:
         return self.branch.stream
+
+    @property
+    def output(self) -> bool:
+        return self.stage is None and bool(self.slots)
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether a row of the stream may be several here."""
+        return any(isinstance(step, Lookup) for step in self.branch.steps)
 
 
 def slots_for(columns: Sequence[Column]) -> tuple[Column, ...]:
@@ -71,11 +83,16 @@ def taps_of(plan: Plan) -> tuple[Tap, ...]:
             uses += [(b, port, stage.id, port.columns, port.items) for b in port.branches]
     direct = tuple(Item(quoted(c.name), c.name) for c in plan.columns)
     uses += [(b, None, None, plan.columns, direct) for b in plan.output]
-    uses.sort(key=lambda use: use[0].stream is None)
-    return tuple(
-        Tap(i, branch, port, stage, items, slots_for(columns))
-        for i, (branch, port, stage, columns, items) in enumerate(uses)
-    )
+    taps = [Tap(0, branch, port, stage, items, slots_for(columns)) for branch, port, stage, columns, items in uses]
+    for name in plan.streams:
+        fit = [n for n, t in enumerate(taps) if t.stream == name and not t.multiplies]
+        if fit:
+            best = min(fit, key=lambda n: taps[n].stage is None)
+            taps[best] = replace(taps[best], counts=True)
+        else:
+            taps.append(Tap(0, Branch((), name), None, None, (), (), counts=True))
+    taps.sort(key=lambda t: t.stream is None)
+    return tuple(replace(t, id=i) for i, t in enumerate(taps))
 
 
 def apply(
@@ -92,29 +109,17 @@ def apply(
     return df
 
 
-def apply_keeping(df: DataFrame, steps: Sequence[Step], statics: Mapping[str, DataFrame]) -> DataFrame:
+def apply_keeping(df: DataFrame, steps: Sequence[Step]) -> DataFrame:
     """The same where a removed row stays as a tick (`_keep` false)."""
     for step in steps:
         if isinstance(step, Project):
             items = [named(f"CASE WHEN _keep THEN ({i.text}) END", i.column) for i in step.items]
             df = df.selectExpr("_t", "_keep", *items)
-        elif isinstance(step, Filter):
-            df = df.withColumn(
-                "_keep", F.expr(f"CASE WHEN _keep THEN coalesce(({step.condition}), false) ELSE false END")
-            )
         else:
-            side = statics[step.static].withColumn("_found", F.lit(True))
-            renames = {i.column: i.text for i in step.renames} | {"_found": "_found"}
-            condition = f"_keep AND ({step.condition or 'true'})"
-            df = look_up(df, side, "left", condition, renames)
-            if step.how == "inner":
-                df = df.withColumn("_keep", F.expr("_keep AND _found IS NOT NULL"))
-            df = df.drop("_found")
+            assert isinstance(step, Filter)  # a stream is not counted behind a join
+            kept = f"CASE WHEN _keep THEN coalesce(({step.condition}), false) ELSE false END"
+            df = df.withColumn("_keep", F.expr(kept))
     return df
-
-
-def drops(steps: Sequence[Step]) -> bool:
-    return any(isinstance(s, Filter) or (isinstance(s, Lookup) and s.how == "inner") for s in steps)
 
 
 def named(text: str, column: str) -> str:
@@ -132,9 +137,9 @@ def prepared(tap: Tap, source: StreamInput, statics: Mapping[str, DataFrame], ce
     df = source.df
     time = micros(quoted(source.event_time), source.event_type) if source.event_time else "NULL"
     df = df.selectExpr("*", f"CAST({time} AS BIGINT) AS _t", "true AS _keep")
-    keeping = drops(tap.branch.steps) and tap.port is not None
+    keeping = tap.counts and any(isinstance(step, Filter) for step in tap.branch.steps)
     if keeping:
-        df = apply_keeping(df, tap.branch.steps, statics)
+        df = apply_keeping(df, tap.branch.steps)
     else:
         df = apply(df, tap.branch.steps, statics, ("_t", "_keep"))
     hash = tap.port.hash if tap.port else ()

@@ -116,5 +116,4 @@ class _Runner:
     def _check(self, asked: list[dict[str, int]], happened: list[dict[str, int]]) -> None:
         known = [{name: n for name, n in epoch.items() if name in self.flow.inputs} for epoch in asked]
         assert len(happened) == len(known), f"{len(known)} epochs were asked for, Spark made {len(happened)}"
-        if self.flow.plan().stages:
-            assert happened == known, f"asked for {known}, Spark made {happened}"
+        assert happened == known, f"asked for {known}, Spark made {happened}"

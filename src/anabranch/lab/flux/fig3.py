@@ -19,7 +19,11 @@ def experiment(size: Size, seed: int) -> Experiment:
     loads = tuple(load(site, TURN * site, TURN * (site + 1)) for site in range(size.sites))
     sizes = [kb for n, kb in enumerate(KB) if n % size.thin == 0]
     runs = [
-        Run(name, kb, scenario(size, seconds, seed, loads=loads, exchange=Exchange(buffer=kb * 1024 // 80, shared=shared)))
+        Run(
+            name,
+            kb,
+            scenario(size, seconds, seed, loads=loads, exchange=Exchange(buffer=kb * 1024 // 80, shared=shared)),
+        )
         for name, shared in (("exchange", False), ("flux", True))
         for kb in sizes
     ]

@@ -52,6 +52,4 @@ def straight(results: Results) -> float:
 
 
 def _curves(results: Results) -> list[Curve]:
-    return [
-        Curve(v, tuple((x, steady(t)) for x, t in results.points(v)), "o-") for v in ("flux", "static")
-    ]
+    return [Curve(v, tuple((x, steady(t)) for x, t in results.points(v)), "o-") for v in ("flux", "static")]
