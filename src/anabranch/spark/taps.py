@@ -8,7 +8,7 @@ Wire schema: `_port` (the tap), `_t` (event time, microseconds, NULL if it has n
 
 Every stream is counted at one of its taps, once per row. There a row that a filter has removed still travels as far as
 the foreachBatch with `_keep` false, because the watermark counts every row of its stream; nothing of it but its time is
-evaluated. Where every tap joins a static DataFrame, which may multiply rows, the stream has one tap more, to be counted.
+evaluated. Where every tap joins a static DataFrame, which may multiply rows, the stream has one more, to be counted.
 """
 
 from __future__ import annotations
