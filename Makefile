@@ -33,7 +33,7 @@ $(STAMP): pyproject.toml
 		echo "On Debian and Ubuntu: apt install python3-venv"; exit 1; }
 	@test -x $(PY) && $(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@echo "Installing into $(VENV) (a few minutes the first time: Spark is 400 MB) ..."
-	@$(PY) -m pip install --quiet --disable-pip-version-check -e '.[test,dev]'
+	@$(PY) -m pip install --quiet --disable-pip-version-check -e '.[lab,test,dev]'
 	@touch $@
 
 # Where Spark looks: $JAVA_HOME/bin/java if JAVA_HOME is set, else java on the PATH.

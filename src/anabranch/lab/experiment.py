@@ -16,7 +16,7 @@ from anabranch.sim.trace import Trace
 
 @dataclass(frozen=True)
 class Size:
-    """How large. `sites` and `seconds` scale what a figure asks for; `thin` takes every so-manieth point of its axis."""
+    """How large. `sites` and `seconds` scale what a figure asks for; `thin` takes every so many-th point of an axis."""
 
     sites: int = 32
     seconds: float = 1.0  # factor on the length of the runs
@@ -26,6 +26,7 @@ class Size:
 
 PAPER = Size()
 SMALL = Size(sites=8, seconds=0.5, thin=3, quantum=1e-2)
+SIZES = {"paper": PAPER, "small": SMALL}
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ class Curve:
     name: str
     points: tuple[tuple[float, float], ...]
     style: str = "-"
+    like: str = ""  # curves with the same word here have one colour; else each has its own
 
 
 @dataclass(frozen=True)

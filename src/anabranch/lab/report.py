@@ -1,58 +1,72 @@
-"""Report: the paper's numbers beside ours, in the terminal, and claims as plain data for whoever keeps them."""
+"""Report: each number of the paper's beside ours, in the terminal."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from anabranch.lab.experiment import Claim, Experiment, Results
+from anabranch.lab.results import Finding, Outcome
+
+YES, EXPLAINED, NO = "yes", "explained", "no"
+WORDS = {
+    "paper": {YES: "reproduced", EXPLAINED: "differs", NO: "not reproduced"},
+    "simulator": {YES: "agrees", EXPLAINED: "differs", NO: "does not agree"},
+}
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One claim and what became of it."""
-
-    says: str
-    paper: str
-    ours: float
-    text: str
-    reproduced: bool
-    why: str  # where it is not, or only nearly
+def verdict(finding: Finding) -> str:
+    if finding.reproduced:
+        return YES
+    return EXPLAINED if finding.explained else NO
 
 
-def findings(experiment: Experiment, results: Results) -> list[Finding]:
-    return [_finding(claim, results) for claim in experiment.claims]
+def in_words(outcome: Outcome, finding: Finding) -> str:
+    return WORDS[outcome.against][verdict(finding)]
 
 
-def _finding(claim: Claim, results: Results) -> Finding:
-    ours = float(claim.ours(results))
-    holds = claim.low <= ours <= claim.high
-    why = ""
-    if claim.differs is not None:
-        why = claim.differs.why if claim.differs.true(results) else f"(not so in this run: {claim.differs.why})"
-    return Finding(claim.says, claim.paper, ours, written(ours, claim.unit, claim.digits), holds, why)
+def heads(outcome: Outcome) -> tuple[str, str]:
+    """What the two columns of numbers are."""
+    return outcome.against, "ours" if outcome.against == "paper" else outcome.driver
 
 
-def written(value: float, unit: str = "", digits: int = 3) -> str:
-    text = f"{value:.{digits}g}" if abs(value) < 1e5 else f"{value:.{max(digits - 1, 1)}e}"
-    return f"{text} {unit}".strip()
+def title(outcome: Outcome) -> str:
+    return f"{outcome.number}, {outcome.figure}" + ("" if outcome.driver == "simulator" else f", on {outcome.driver}")
 
 
-def show(console: Console, experiment: Experiment, found: list[Finding], seconds: float | None = None) -> None:
-    took = "" if seconds is None else f"   ({seconds:.0f} s)"
-    console.print(f"\n[bold]{experiment.name}[/bold]  {experiment.number}, {experiment.figure}{took}", highlight=False)
-    console.print(experiment.asks, style="dim", highlight=False)
+def show(console: Console, outcome: Outcome) -> None:
+    """One experiment: its question, its claims, and a sentence where ours differs."""
+    console.print(f"\n[bold]{outcome.name}[/bold]  {title(outcome)}   [dim]{told(outcome)}[/dim]")
+    console.print(escape(outcome.asks), style="dim")
+    console.print(_table(outcome))
+    for finding in outcome.findings:
+        if finding.why:
+            console.print(f"  {escape(finding.says)}: {escape(finding.why)}")
+
+
+def told(outcome: Outcome) -> str:
+    return f"{outcome.size} size, seed {outcome.seed}, {outcome.seconds:.0f} s"
+
+
+def _table(outcome: Outcome) -> Table:
     table = Table(show_edge=False, pad_edge=False, expand=True)
+    paper, ours = heads(outcome)
     table.add_column("claim", ratio=5)
-    table.add_column("paper", ratio=2)
-    table.add_column("ours", ratio=2)
-    table.add_column("")
-    for f in found:
-        verdict = "[green]reproduced[/green]" if f.reproduced else "[red]not reproduced[/red]"
-        table.add_row(f.says, f.paper, f.text, verdict)
-    console.print(table)
-    for f in found:
-        if f.why:
-            console.print(f"  {f.says}: {f.why}", highlight=False)
+    table.add_column(paper, ratio=2)
+    table.add_column(ours, ratio=2)
+    table.add_column("", min_width=14)
+    colours = {YES: "green", EXPLAINED: "yellow", NO: "red"}
+    for f in outcome.findings:
+        said = f"[{colours[verdict(f)]}]{in_words(outcome, f)}[/]"
+        table.add_row(escape(f.says), escape(f.paper), escape(f.text), said)
+    return table
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """One line on all claims."""
+    said = [in_words(o, f) for o in outcomes for f in o.findings]
+    words = [w for kind in WORDS.values() for w in kind.values()]
+    counts = [f"{said.count(w)} {w}" for w in dict.fromkeys(words) if w in said]
+    return f"{len(said)} claims: {', '.join(counts)}" if said else "no claims"

@@ -1,0 +1,155 @@
+"""Agreement: the same experiment on Spark and on the simulator, at this machine's size. Do the two say the same?
+
+Compared is each run's throughput once steady, relative to the run in which nothing is disturbed, each on its own
+driver; and the order of the variants.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from pathlib import Path
+
+from anabranch.errors import SettingError
+from anabranch.lab.emulate import MACHINE, Emulation, OnSpark, machine_sized
+from anabranch.lab.experiment import Curve, Experiment, Results, Run
+from anabranch.lab.measures import steady
+from anabranch.lab.registry import built
+from anabranch.lab.results import Finding, Outcome, Plot, made
+from anabranch.lab.simulate import simulate
+
+NEAR = 0.10  # of the undisturbed throughput: agreement
+LEVEL = 0.05  # variants closer than that have no order
+
+
+@dataclass(frozen=True)
+class Comparison:
+    emulation: Emulation = field(default_factory=Emulation)
+    notes: tuple[str, ...] = ()
+
+
+COMPARED = {
+    "flux.fig6": Comparison(),
+    "flux.fig7": Comparison(),
+}
+
+Key = tuple[str, float | None]
+
+
+def compare(names: Sequence[str], seed: int, say: Callable[[str], None]) -> Iterator[Outcome]:
+    """Each experiment's outcome as soon as it is there. Starts a Spark session, and ends it."""
+    import anabranch as ab
+
+    chosen = [n for n in names if n in COMPARED]
+    if not chosen:
+        raise SettingError(f"{' and '.join(names)} do not run on Spark", fix=f"use one of {', '.join(COMPARED)}")
+    session = ab.session(
+        "anabranch-lab", master=f"local[{MACHINE.sites}]", spark__sql__streaming__numRecentProgressUpdates="1000"
+    )
+    try:
+        for name in chosen:
+            with tempfile.TemporaryDirectory(prefix="anabranch-lab-") as folder:
+                comparison = COMPARED[name]
+                experiment = selected(built(name, MACHINE, seed), comparison.emulation)
+                began = time.perf_counter()
+                spark = on_spark(OnSpark(session, comparison.emulation, Path(folder)), experiment, say)
+                took = time.perf_counter() - began
+                say(f"{name}: simulating")
+                yield compared(experiment, simulate([experiment])[0], spark, comparison, seed, took)
+    finally:
+        session.stop()
+
+
+def selected(experiment: Experiment, emulation: Emulation) -> Experiment:
+    """The runs that are compared: those at the first two, the middle and the last point of the x axis."""
+    runs = []
+    for variant in dict.fromkeys(r.variant for r in experiment.runs):
+        mine = sorted((r for r in experiment.runs if r.variant == variant), key=lambda r: r.x or 0.0)
+        wanted = sorted({0, min(1, len(mine) - 1), len(mine) // 2, len(mine) - 1})
+        runs += [replace(mine[n], scenario=machine_sized(mine[n].scenario, emulation)) for n in wanted]
+    return replace(experiment, runs=tuple(runs))
+
+
+def on_spark(runner: OnSpark, experiment: Experiment, say: Callable[[str], None]) -> Results:
+    say(f"{experiment.name}: warming up")
+    runner.warm_up(experiment.runs[0].scenario)
+    traces = {}
+    for number, run in enumerate(experiment.runs, 1):
+        title = f"{experiment.name} on Spark, run {number} of {len(experiment.runs)} ({called(run.variant, run.x)})"
+        traces[run.variant, run.x] = runner.run(run.scenario, lambda e, of, t=title: say(f"{t}: epoch {e} of {of}"))  # type: ignore[misc]
+    return Results(traces)
+
+
+def compared(
+    experiment: Experiment, simulated: Results, spark: Results, comparison: Comparison, seed: int, seconds: float
+) -> Outcome:
+    return made(
+        experiment, agreement(experiment, simulated, spark), overlaid(experiment, simulated, spark),
+        f"{MACHINE.sites} sites", seed, seconds, driver="Spark", against="simulator",
+        parameters=told(experiment, comparison.emulation), notes=comparison.notes,
+    )  # fmt: skip
+
+
+def agreement(experiment: Experiment, simulated: Results, spark: Results) -> list[Finding]:
+    calm = undisturbed(experiment)
+    theirs, ours = (shares(experiment, results, calm) for results in (simulated, spark))
+    found = [
+        Finding(
+            f"{called(*key)}: throughput as a share of {called(*calm)}", f"{theirs[key]:.2f}", ours[key],
+            f"{ours[key]:.2f}", abs(ours[key] - theirs[key]) <= NEAR,
+        )
+        for key in theirs if key != calm
+    ]  # fmt: skip
+    pairs = [(a, b) for a, b in combinations(theirs, 2) if a[1] == b[1] and abs(theirs[a] - theirs[b]) > LEVEL]
+    turned = sum((theirs[a] > theirs[b]) != (ours[a] > ours[b]) for a, b in pairs)
+    found.append(Finding("pairs of variants in another order", "0", turned, f"{turned} of {len(pairs)}", turned == 0))
+    return found
+
+
+def undisturbed(experiment: Experiment) -> Key:
+    return next(_key(r) for r in experiment.runs if not r.scenario.loads and not r.scenario.cuts)
+
+
+def shares(experiment: Experiment, results: Results, calm: Key) -> dict[Key, float]:
+    whole = steady(results[calm])
+    return {_key(r): steady(results[_key(r)]) / whole for r in experiment.runs}
+
+
+def _key(run: Run) -> Key:
+    return run.variant, run.x
+
+
+def called(variant: str, x: float | None) -> str:
+    return variant if x is None else f"{variant} at {x:g}"
+
+
+def overlaid(experiment: Experiment, simulated: Results, spark: Results) -> list[Plot]:
+    """The paper's axes, both drivers in them."""
+    drivers = ((simulated, "simulated", "--"), (spark, "Spark", "o-"))
+    return [
+        Plot(
+            axes.x, axes.y,
+            tuple(Curve(f"{c.name}, {driver}", c.points, style, c.name) for results, driver, style in drivers
+                  for c in axes.curves(results)),
+            axes.title, axes.log_y,
+        )
+        for axes in experiment.axes
+    ]  # fmt: skip
+
+
+def told(experiment: Experiment, emulation: Emulation) -> dict[str, str]:
+    """The parameters that are other ones than in the paper."""
+    operator = experiment.runs[0].scenario.operator
+    return {
+        "sites": f"{MACHINE.sites} on this machine, whose rows take their time asleep",
+        "operator": f"{operator.service * 1e6:g} µs a row, {operator.cells_per_site} cells a site; on Spark a count "
+        "per key and window, or a join where memory is the point",
+        "epoch": f"{emulation.epoch:g} s of the experiment at full speed, in {emulation.rows} rows a site, which each "
+        f"stand for {emulation.epoch / emulation.rows / operator.service:.0f}",
+        "slow motion": f"{emulation.slow_motion:g} s on Spark are one second of the experiment",
+        "policy": "guard and pacing as in a query on Spark, rounds of one epoch at least, in the simulator too",
+        "external load": experiment.parameters.get("external load", "none"),
+    }

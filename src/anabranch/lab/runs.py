@@ -1,0 +1,68 @@
+"""Runs: what the command line does with experiments. Run them, show and keep what came out; report on what is kept."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from anabranch.errors import SettingError
+from anabranch.lab import agreement
+from anabranch.lab.experiment import SIZES
+from anabranch.lab.page import page
+from anabranch.lab.plot import png
+from anabranch.lab.registry import built, matching
+from anabranch.lab.report import show, summary
+from anabranch.lab.results import Outcome, keep, kept, outcome
+from anabranch.lab.simulate import simulated
+
+PAGE = "report.html"
+
+
+def run_simulated(console: Console, name: str, size: str, seed: int, out: Path, processes: int) -> bool:
+    """Whether every claim is settled. What is done when somebody interrupts is kept."""
+    experiments = [built(n, SIZES[size], seed) for n in matching(name)]
+    done: list[Outcome] = []
+    with console.status("") as status:
+        began = time.perf_counter()
+        of_runs = simulated(experiments, processes, lambda n, of: status.update(f"{n} of {of} runs"))
+        for experiment, results in zip(experiments, of_runs, strict=True):
+            now = time.perf_counter()
+            done.append(_keep(console, outcome(experiment, results, size, seed, now - began), out))
+            began = now
+    return _told(console, done, out)
+
+
+def run_compared(console: Console, name: str, seed: int, out: Path) -> bool:
+    """The same experiments on Spark and simulated: whether the two agree."""
+    done: list[Outcome] = []
+    with console.status("starting Spark") as status:
+        for compared in agreement.compare(matching(name), seed, status.update):
+            done.append(_keep(console, compared, out))
+    return _told(console, done, out)
+
+
+def report_kept(console: Console, out: Path) -> None:
+    outcomes = kept(out)
+    if not outcomes:
+        raise SettingError("there are no results here", where=str(out), fix="make some: anabranch lab run flux")
+    for one in outcomes:
+        show(console, one)
+    console.print(f"\n{summary(outcomes)}")
+    images = {one.file: png(one) for one in outcomes}
+    for file, image in images.items():
+        (out / f"{file}.png").write_bytes(image)
+    (out / PAGE).write_text(page(outcomes, images), encoding="utf-8")
+    console.print(f"{len(images)} figures and {out / PAGE}")
+
+
+def _keep(console: Console, one: Outcome, out: Path) -> Outcome:
+    keep(one, out)
+    show(console, one)
+    return one
+
+
+def _told(console: Console, done: list[Outcome], out: Path) -> bool:
+    console.print(f"\n{summary(done)}. Kept in {out}; anabranch lab report shows it with figures")
+    return all(o.settled for o in done)
