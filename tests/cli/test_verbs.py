@@ -42,7 +42,7 @@ def checkpoint(folder: Path) -> Path:
 def test_help_lists_the_verbs_and_the_version_is_told() -> None:
     told = anabranch("--help")
     assert told.returncode == 0
-    assert all(verb in told.stdout for verb in ("demo", "explain", "checkpoint", "journal", "--version"))
+    assert all(verb in told.stdout for verb in ("demo", "explain", "checkpoint", "journal", "lab", "--version"))
     assert anabranch("--version").stdout == f"anabranch {ab.__version__}\n"
     assert anabranch().returncode == 2
     assert "No such command" in anabranch("dmo").stderr

@@ -101,3 +101,12 @@ def test_the_commands_of_the_readme_are_verbs_of_the_makefile() -> None:
     named = {w for p in pages.NAMES for b in pages.blocks(p) for w in re.findall(r"^make ([a-z-]+)", b.text, re.M)}
     named |= {w for p in pages.NAMES for _, s in pages.spans(p) for w in re.findall(r"^make ([a-z-]+)", s)}
     assert named <= verbs, named - verbs
+
+
+def test_the_table_of_experiments_has_every_one_in_order() -> None:
+    from anabranch.lab.registry import BUILDERS, built
+
+    table = pages.rows(pages.section("docs/lab.md", "The experiments"))
+    shown = [(pages.code(row[0])[0], row[1], row[2]) for row in table]
+    experiments = [built(name) for name in BUILDERS]
+    assert shown == [(e.name, e.number, f"{e.figure}: {e.asks}") for e in experiments]

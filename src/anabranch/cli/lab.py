@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
 
 import typer
 
@@ -62,10 +64,21 @@ def run(
 
     console = Console(highlight=False)
     if spark:
-        settled = run_compared(console, name, seed, out)
+        with TemporaryDirectory(prefix="anabranch-lab-") as folder:
+            settled = run_compared(console, name, seed, out, partial(_session, Path(folder) / "spark.log"))
     else:
         settled = run_simulated(console, name, size.value, seed, out, processes)
     raise typer.Exit(0 if settled else 1)
+
+
+def _session(log: Path, slots: int) -> Any:
+    import anabranch as ab
+    from anabranch.cli.quiet import jvm_log
+
+    with jvm_log(log):
+        return ab.session(
+            "anabranch-lab", master=f"local[{slots}]", spark__sql__streaming__numRecentProgressUpdates="1000"
+        )
 
 
 @lab.command()

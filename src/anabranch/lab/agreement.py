@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import SettingError
-from anabranch.lab.emulate import MACHINE, Emulation, OnSpark, machine_sized
 from anabranch.lab.experiment import Curve, Experiment, Results, Run
+from anabranch.lab.machine import MACHINE, Emulation, machine_sized
 from anabranch.lab.measures import steady
 from anabranch.lab.registry import built
 from anabranch.lab.results import Finding, Outcome, Plot, made
 from anabranch.lab.simulate import simulate
+
+if TYPE_CHECKING:
+    from anabranch.lab.on_spark import OnSpark
 
 NEAR = 0.10  # of the undisturbed throughput: agreement
 LEVEL = 0.05  # variants closer than that have no order
@@ -37,50 +42,59 @@ COMPARED = {
 }
 
 Key = tuple[str, float | None]
+Say = Callable[[str, str], None]
 
 
-def compare(names: Sequence[str], seed: int, say: Callable[[str], None]) -> Iterator[Outcome]:
-    """Each experiment's outcome as soon as it is there. Starts a Spark session, and ends it."""
-    import anabranch as ab
+def comparable(names: Sequence[str]) -> list[str]:
+    found = [n for n in names if n in COMPARED]
+    if not found:
+        raise SettingError(f"{' and '.join(names)} cannot run on Spark", fix=f"use one of {', '.join(COMPARED)}")
+    return found
 
-    chosen = [n for n in names if n in COMPARED]
-    if not chosen:
-        raise SettingError(f"{' and '.join(names)} do not run on Spark", fix=f"use one of {', '.join(COMPARED)}")
-    session = ab.session(
-        "anabranch-lab", master=f"local[{MACHINE.sites}]", spark__sql__streaming__numRecentProgressUpdates="1000"
-    )
-    try:
-        for name in chosen:
-            with tempfile.TemporaryDirectory(prefix="anabranch-lab-") as folder:
-                comparison = COMPARED[name]
-                experiment = selected(built(name, MACHINE, seed), comparison.emulation)
-                began = time.perf_counter()
-                spark = on_spark(OnSpark(session, comparison.emulation, Path(folder)), experiment, say)
-                took = time.perf_counter() - began
-                say(f"{name}: simulating")
-                yield compared(experiment, simulate([experiment])[0], spark, comparison, seed, took)
-    finally:
-        session.stop()
+
+def compare(name: str, session: Any, seed: int, say: Say) -> Outcome:
+    """Run an experiment on both. `say` hears what is being done, and how far it is."""
+    from anabranch.lab.on_spark import OnSpark
+
+    comparison = COMPARED[name]
+    experiment = selected(built(name, MACHINE, seed), comparison.emulation)
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="anabranch-lab-") as folder:
+        spark = run_all(OnSpark(session, comparison.emulation, Path(folder)), experiment, say)
+    say(f"{name}: simulating", "")
+    simulated = simulate([experiment])[0]
+    return compared(experiment, simulated, spark, comparison, seed, time.perf_counter() - began)
 
 
 def selected(experiment: Experiment, emulation: Emulation) -> Experiment:
-    """The runs that are compared: those at the first two, the middle and the last point of the x axis."""
-    runs = []
+    """The runs that are compared: one in which nothing is disturbed, and of each variant those at the first two, the
+    middle and the last point of the x axis."""
+    calm = next(r for r in experiment.runs if undisturbed(r))
+    runs = [calm]
     for variant in dict.fromkeys(r.variant for r in experiment.runs):
         mine = sorted((r for r in experiment.runs if r.variant == variant), key=lambda r: r.x or 0.0)
         wanted = sorted({0, min(1, len(mine) - 1), len(mine) // 2, len(mine) - 1})
-        runs += [replace(mine[n], scenario=machine_sized(mine[n].scenario, emulation)) for n in wanted]
-    return replace(experiment, runs=tuple(runs))
+        runs += [mine[n] for n in wanted if not undisturbed(mine[n])]
+    return replace(experiment, runs=tuple(replace(r, scenario=machine_sized(r.scenario, emulation)) for r in runs))
 
 
-def on_spark(runner: OnSpark, experiment: Experiment, say: Callable[[str], None]) -> Results:
-    say(f"{experiment.name}: warming up")
+def undisturbed(run: Run) -> bool:
+    return not run.scenario.loads and not run.scenario.cuts
+
+
+def run_all(runner: OnSpark, experiment: Experiment, say: Say) -> Results:
+    say(f"{experiment.name}: warming up", "")
     runner.warm_up(experiment.runs[0].scenario)
     traces = {}
     for number, run in enumerate(experiment.runs, 1):
-        title = f"{experiment.name} on Spark, run {number} of {len(experiment.runs)} ({called(run.variant, run.x)})"
-        traces[run.variant, run.x] = runner.run(run.scenario, lambda e, of, t=title: say(f"{t}: epoch {e} of {of}"))  # type: ignore[misc]
+        what = f"{experiment.name} on Spark, run {number} of {len(experiment.runs)}: {called(*_key(run))}"
+        say(what, "")
+        traces[_key(run)] = runner.run(run.scenario, partial(_epoch, say, what))
     return Results(traces)
+
+
+def _epoch(say: Say, what: str, epoch: int, of: int) -> None:
+    say(what, f", epoch {epoch} of {of}")
 
 
 def compared(
@@ -94,7 +108,7 @@ def compared(
 
 
 def agreement(experiment: Experiment, simulated: Results, spark: Results) -> list[Finding]:
-    calm = undisturbed(experiment)
+    calm = _key(experiment.runs[0])
     theirs, ours = (shares(experiment, results, calm) for results in (simulated, spark))
     found = [
         Finding(
@@ -107,10 +121,6 @@ def agreement(experiment: Experiment, simulated: Results, spark: Results) -> lis
     turned = sum((theirs[a] > theirs[b]) != (ours[a] > ours[b]) for a, b in pairs)
     found.append(Finding("pairs of variants in another order", "0", turned, f"{turned} of {len(pairs)}", turned == 0))
     return found
-
-
-def undisturbed(experiment: Experiment) -> Key:
-    return next(_key(r) for r in experiment.runs if not r.scenario.loads and not r.scenario.cuts)
 
 
 def shares(experiment: Experiment, results: Results, calm: Key) -> dict[Key, float]:
@@ -127,13 +137,13 @@ def called(variant: str, x: float | None) -> str:
 
 
 def overlaid(experiment: Experiment, simulated: Results, spark: Results) -> list[Plot]:
-    """The paper's axes, both drivers in them."""
-    drivers = ((simulated, "simulated", "--"), (spark, "Spark", "o-"))
+    """The paper's axes, both drivers in them: the simulator's lines broken, Spark's whole."""
+    drivers = ((simulated, "simulated", "--"), (spark, "Spark", "-"))
     return [
         Plot(
             axes.x, axes.y,
-            tuple(Curve(f"{c.name}, {driver}", c.points, style, c.name) for results, driver, style in drivers
-                  for c in axes.curves(results)),
+            tuple(Curve(f"{c.name}, {driver}", c.points, ("o" if "o" in c.style else "") + style, c.name)
+                  for results, driver, style in drivers for c in axes.curves(results)),
             axes.title, axes.log_y,
         )
         for axes in experiment.axes

@@ -138,7 +138,8 @@ def kept(folder: Path) -> list[Outcome]:
 
 
 def _read(path: Path) -> Outcome:
-    again = f"run the experiment again: anabranch lab run {path.stem.removesuffix('.spark')}"
+    name = path.stem.removesuffix(".spark")
+    again = f"run the experiment again: anabranch lab run {name}{'' if name == path.stem else ' --spark'}"
     try:
         told: dict[str, Any] = json.loads(path.read_text())
         found = told.pop("format")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
+from rich.status import Status
 
 from anabranch.errors import SettingError
 from anabranch.lab import agreement
 from anabranch.lab.experiment import SIZES
+from anabranch.lab.machine import MACHINE
 from anabranch.lab.page import page
 from anabranch.lab.plot import png
 from anabranch.lab.registry import built, matching
@@ -34,13 +38,35 @@ def run_simulated(console: Console, name: str, size: str, seed: int, out: Path, 
     return _told(console, done, out)
 
 
-def run_compared(console: Console, name: str, seed: int, out: Path) -> bool:
-    """The same experiments on Spark and simulated: whether the two agree."""
+def run_compared(console: Console, name: str, seed: int, out: Path, start: Callable[[int], Any]) -> bool:
+    """The same experiments on Spark and simulated: whether the two agree. `start` gives a session with so many slots,
+    and is not called before it is needed."""
+    names = agreement.comparable(matching(name))
     done: list[Outcome] = []
     with console.status("starting Spark") as status:
-        for compared in agreement.compare(matching(name), seed, status.update):
-            done.append(_keep(console, compared, out))
+        session = start(MACHINE.sites)
+        try:
+            for one in names:
+                done.append(_keep(console, agreement.compare(one, session, seed, Telling(console, status)), out))
+        finally:
+            session.stop()
     return _told(console, done, out)
+
+
+class Telling:
+    """What is being done: a line that changes where somebody can see it, and else one line per run."""
+
+    def __init__(self, console: Console, status: Status) -> None:
+        self.console = console
+        self.status = status
+        self.last = ""
+
+    def __call__(self, what: str, how_far: str) -> None:
+        if self.console.is_terminal:
+            self.status.update(what + how_far)
+        elif what != self.last:
+            self.console.print(what)
+        self.last = what
 
 
 def report_kept(console: Console, out: Path) -> None:

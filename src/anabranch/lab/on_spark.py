@@ -1,7 +1,4 @@
-"""Emulate: a scenario on real Spark, on one machine. Rows take their time asleep, so that many sites fit on few cores.
-
-A scenario is first made one that both drivers can run (`machine_sized`): fewer cells, a decision per epoch at most, the
-guard and pacing of a query on Spark, no skew buffer to speak of. The simulator runs just that. On Spark,
+"""On Spark: machine-sized scenarios as real queries. Rows take their time asleep, so that many sites fit on few cores.
 
     seconds       are epochs, by what a site of full speed does in one
     rows          are fewer and heavier: each stands for as many as it takes time for
@@ -18,51 +15,26 @@ nothing is decided in them, and the trace begins after them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from anabranch.lab.experiment import Size
+from anabranch.lab.machine import Emulation
 from anabranch.sim.keys import cell_weights
 from anabranch.sim.loads import left_by
-from anabranch.sim.scenario import Pace as Pacing
 from anabranch.sim.scenario import Scenario
 from anabranch.sim.trace import Moved, Sample, Trace
 from anabranch.testing import Load, Pace, Run, Slow, run_load, several
 from anabranch.testing.events import Event
 from anabranch.testing.load import JOIN
 
-MACHINE = Size(sites=8, seconds=0.5, thin=3, quantum=2.5e-3)
-LONGEST = 16  # rounds of a query on Spark are at most so many times the least
 LEAD = 3  # epochs before the trace begins
+HASTE = 10  # times as fast are these
+PARTS = 10  # samples of an epoch
 PAYLOAD = 200  # bytes of a row, where memory is the point
-EVEN = 256  # rows of buffer that even out the luck of the draw, which Spark's epochs do not have
-
-
-@dataclass(frozen=True)
-class Emulation:
-    epoch: float = 1.0  # seconds of the experiment that an epoch lasts at full speed
-    slow_motion: float = 2.0  # real seconds in one of the experiment's
-    rows: int = 500  # per site and epoch
-    cells_per_site: int = 16
-
-
-def machine_sized(scenario: Scenario, emulation: Emulation) -> Scenario:
-    """What both the simulator and Spark run. State per site stays as large."""
-    operator, adaptation = scenario.operator, scenario.adaptation
-    if adaptation is not None:
-        pace = Pacing(least=emulation.epoch, damped=True, most=LONGEST * emulation.epoch)
-        adaptation = replace(adaptation, pace=pace, limits=True)
-    cells = emulation.cells_per_site
-    size = operator.cell_bytes * operator.cells_per_site // cells
-    return replace(
-        scenario,
-        operator=replace(operator, cells_per_site=cells, cell_bytes=size),
-        exchange=replace(scenario.exchange, buffer=min(scenario.exchange.buffer, EVEN)),
-        adaptation=adaptation,
-    )
 
 
 class OnSpark:
@@ -89,8 +61,8 @@ class OnSpark:
         return trace(run, self.emulation, scenario.operator.service)
 
     def at(self, seconds: float) -> int:
-        """The epoch that begins then."""
-        return LEAD + round(seconds / self.emulation.epoch)
+        """The first epoch that begins then or later."""
+        return LEAD + math.ceil(seconds / self.emulation.epoch - 1e-9)
 
     def load(self, scenario: Scenario) -> Load:
         sites = len(scenario.sites)
@@ -108,7 +80,7 @@ class OnSpark:
         return replace(whole, rows=whole.rows // 2, query=JOIN, seconds=1, payload=PAYLOAD)  # of two streams
 
     def pace(self, scenario: Scenario) -> Pace:
-        slow = []
+        slow = [Slow(site, 1 / HASTE, 0, LEAD) for site in range(len(scenario.sites))]
         for load in scenario.loads:
             until = None if load.end > scenario.seconds else self.at(load.end)
             left = left_by(load, scenario.operator.service)
@@ -168,9 +140,10 @@ def _paused(paused: bool) -> Event:
 
 
 def trace(run: Run, emulation: Emulation, service: float) -> Trace:
-    """What the query told of its epochs, as the simulator would: in seconds and rows of the experiment."""
+    """What the query told of its epochs, as the simulator would: in seconds and rows of the experiment, an epoch's rows
+    evenly over its time."""
     stands_for = emulation.epoch / emulation.rows / service
-    ends, samples, held = {}, [], 0
+    ends, samples, held = {}, list[Sample](), 0
     now = 0.0
     for p in run.progress:
         waiting = sum(s["heldRows"] for s in p["sites"])
@@ -180,7 +153,9 @@ def trace(run: Run, emulation: Emulation, service: float) -> Trace:
             took = p["durationMs"]["triggerExecution"] / 1000 / emulation.slow_motion
             busy = sum(s["busyMs"] for s in p["sites"]) / 1000 / emulation.slow_motion
             latency = busy + waiting * stands_for * took  # at work, and waiting at a site
-            samples.append(Sample(now, now + took, round(rows * stands_for), latency))
+            for n in range(PARTS):
+                start, end = now + took * n / PARTS, now + took * (n + 1) / PARTS
+                samples.append(Sample(start, end, round(rows * stands_for / PARTS), latency / PARTS))
             now += took
         ends[p["epoch"]] = now
     return Trace(samples, list(_moves(run, ends)))
