@@ -50,19 +50,24 @@ def anabranch(
 
 @app.command()
 def demo(
-    seconds: Annotated[int, typer.Option(min=3, max=600, help="How long calls come in.")] = 15,
+    seconds: Annotated[int, typer.Option(min=3, max=600, help="How long calls come in, live.")] = 5,
     rate: Annotated[int, typer.Option(min=100, help="Calls per second.")] = 20_000,
-    sites: Annotated[int, typer.Option(min=0, help="Sites a subquery runs on; 0: one per task slot.")] = 0,
+    sites: Annotated[int, typer.Option(min=0, help="Sites of the live query; 0: one per core.")] = 0,
     seed: Annotated[int, typer.Option(help="The same seed, length and rate make the same calls.")] = 1,
+    act: Annotated[int | None, typer.Option(min=1, max=2, help="Only one: 1 live, 2 static and adaptive.")] = None,
 ) -> None:
-    """Find fraud in generated phone calls, live, and check the answer against Spark batch.
+    """Find fraud in generated phone calls, and check the answers against Spark batch.
 
     Calls are joined with numbers reported as suspicious within the minute before, and the hits counted by duration in
-    windows of a minute that slide by ten seconds. Everything is written to a temporary folder, which is removed.
+    windows of a minute that slide by ten seconds. First live, stopped and restarted. Then on four sites that behave
+    like machines, while a load arrives on one of them and a hot set of numbers drifts: static and adaptive, side by
+    side.
+
+    Everything is written to a temporary folder, which is removed.
     """
     from anabranch.cli.demo.run import run_demo
 
-    raise typer.Exit(run_demo(seconds, rate, sites, seed))
+    raise typer.Exit(run_demo(seconds, rate, sites, seed, act))
 
 
 @app.command()

@@ -56,10 +56,10 @@ class Totals:
         return mark[11:19] if mark else "none yet"
 
     def line(self) -> str:
-        rows, size = self.state()
+        rows, _ = self.state()
         return (
             f"{self.seconds:4.0f} s  epoch {self.epochs:3}  {self.rows:>9,} rows"
-            f"  state {rows:,} rows {size / 1e6:.1f} MB"
+            f"  state {rows:,}"
             f"  watermark {self.watermark()}  results {self.results:,}"
         )
 

@@ -1,11 +1,13 @@
-"""The demo from start to finish: feed, continuous query, restart that finishes it, result, check, clean-up."""
+"""The demo from start to finish, in two acts: a live query that is stopped and restarted; the same query while a load
+arrives and keys become hot, static and adaptive (`race.py`). Both are compared with Spark batch, and nothing is left.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,49 +15,44 @@ from rich.console import Console
 from rich.table import Table
 
 import anabranch as ab
-from anabranch.cli.demo.calls import CALLS, DISORDER_S, REPORTS, Feed, Load
+from anabranch.cli.demo import story
+from anabranch.cli.demo.answer import compare, flow_over
+from anabranch.cli.demo.calls import Feed, Load
 from anabranch.cli.demo.live import View
+from anabranch.cli.demo.race import Race
 from anabranch.cli.quiet import jvm_log
 
 if TYPE_CHECKING:
     from anabranch import ContinuousQuery, Flow
 
-FRAUD = """
-SELECT window.start AS minute,
-       CASE WHEN c.duration < 60 THEN 'under 1 min' WHEN c.duration < 300 THEN '1 to 5 min'
-            WHEN c.duration < 900 THEN '5 to 15 min' ELSE 'over 15 min' END AS length,
-       count(*) AS calls, count(DISTINCT c.phone) AS phones, max(c.duration) AS longest
-FROM calls c JOIN reports r
-  ON c.phone = r.phone AND r.ts BETWEEN c.ts - INTERVAL 60 SECONDS AND c.ts
-GROUP BY window(c.ts, '60 seconds', '10 seconds'),
-         CASE WHEN c.duration < 60 THEN 'under 1 min' WHEN c.duration < 300 THEN '1 to 5 min'
-              WHEN c.duration < 900 THEN '5 to 15 min' ELSE 'over 15 min' END
-"""
 LENGTHS = ("under 1 min", "1 to 5 min", "5 to 15 min", "over 15 min")
 INTERRUPTED = 130
-WINDOWS_SHOWN = 8
+LIVE = "live"  # the folder of the first act's answer
+WINDOWS_SHOWN = 4
 
 
-def run_demo(seconds: int, rate: int, sites: int, seed: int) -> int:
-    """0 if the answer is Spark's, 1 if not, 130 after Ctrl-C."""
+def run_demo(seconds: int, rate: int, sites: int, seed: int, act: int | None) -> int:
+    """0 if the answers are Spark's, 1 if not, 130 after Ctrl-C. `act`: 1 or 2; None: both."""
     console = Console()
     begin = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="anabranch-demo-"))
+    cores = os.cpu_count() or 1
     spark: Any = None
     try:
-        console.print(
-            f"[bold]Call fraud[/]: {rate:,} calls a second for {seconds} s, joined with the numbers reported as "
-            "suspicious in the minute before, counted by length in windows of a minute that slide by ten seconds.\n"
-            "[dim]Starting Spark …[/]"
-        )
+        console.print("[dim]Starting Spark …[/]")
         with jvm_log(folder / "spark.log"):
             spark = ab.session(
                 "anabranch-demo",
+                master=f"local[{max(cores, story.SITES)}]",  # sites that sleep need a task slot each, and no core
                 spark__sql__session__timeZone="UTC",
                 spark__sql__shuffle__partitions="2",
                 spark__sql__warehouse__dir=str(folder / "warehouse"),
             )
-        identical = Demo(console, spark, folder, sites).run(Load(seed, rate), seconds)
+        identical = True
+        if act != 2:
+            identical &= Demo(console, spark, folder / "live", sites or cores).run(Load(seed, rate), seconds)
+        if act != 1:
+            identical &= Race(console, spark, folder / "race", story.story(seed)).run()
         console.print(f"[dim]{time.monotonic() - begin:.0f} s in all; Ctrl-C stops cleanly at any time[/]")
         return 0 if identical else 1
     except KeyboardInterrupt:
@@ -75,8 +72,12 @@ class Demo:
         self.sites = sites
 
     def run(self, load: Load, seconds: int) -> bool:
+        self.console.print(
+            f"[bold]Call fraud[/]: {load.rate:,} calls a second for {seconds} s, joined with the numbers reported as "
+            "suspicious in the minute before, counted by length in windows of a minute that slide by ten seconds."
+        )
         feed = Feed(load, self.folder, seconds)
-        flow = self.flow()
+        flow = flow_over(self.spark, self.folder)
         with View(self.console, "running") as view:
             self.live(flow, feed, view)
             view.title = "stopped and restarted: the rest, and the windows still open"
@@ -87,16 +88,7 @@ class Demo:
             "stopped once and restarted from its checkpoint"
         )
         self.result()
-        return self.check()
-
-    def flow(self) -> Flow:
-        delay = f"{DISORDER_S + 1} seconds"
-        read = self.spark.readStream
-        calls = ab.stream(read.schema(CALLS).parquet(str(self.folder / "calls")), "calls", event_time="ts", delay=delay)
-        reports = ab.stream(
-            read.schema(REPORTS).parquet(str(self.folder / "reports")), "reports", event_time="ts", delay=delay
-        )
-        return ab.sql(FRAUD, calls=calls, reports=reports)
+        return compare(self.console, self.spark, self.folder, LIVE)
 
     def live(self, flow: Flow, feed: Feed, view: View) -> None:
         """The continuous query, while calls come in."""
@@ -122,7 +114,7 @@ class Demo:
         self.settle(query, view)
 
     def writer(self, flow: Flow) -> Any:
-        writer = flow.writeStream.format("parquet").option("path", str(self.folder / "out"))
+        writer = flow.writeStream.format("parquet").option("path", str(self.folder / LIVE))
         writer = writer.option("checkpointLocation", str(self.folder / "checkpoint"))
         return writer.option("sites", self.sites).option("progress", False)
 
@@ -136,7 +128,7 @@ class Demo:
     # -- what came out -----------------------------------------------------------------------------------------
 
     def result(self) -> None:
-        rows = self.spark.read.parquet(str(self.folder / "out")).collect()
+        rows = self.spark.read.parquet(str(self.folder / LIVE)).collect()
         calls = {(r["minute"], r["length"]): r for r in rows}
         minutes = sorted({r["minute"] for r in rows})[-WINDOWS_SHOWN:]
         table = Table(title=f"Calls of suspicious numbers, the last {len(minutes)} windows", title_justify="left")
@@ -149,21 +141,6 @@ class Demo:
             table.add_row(
                 f"{minute:%H:%M:%S}",
                 *[f"{r['calls']:,}" if r else "0" for r in found],
-                f"{longest // 60} min {longest % 60:02} s",
+                f"{longest // 60}:{longest % 60:02}",
             )
         self.console.print(table)
-
-    def check(self) -> bool:
-        """Spark batch, with the same SQL, over the same files."""
-        for name, schema in (("calls", CALLS), ("reports", REPORTS)):
-            self.spark.read.schema(schema).parquet(str(self.folder / name)).createOrReplaceTempView(name)
-        want = Counter(map(tuple, self.spark.sql(FRAUD).collect()))
-        got = Counter(map(tuple, self.spark.read.parquet(str(self.folder / "out")).collect()))
-        if got == want:
-            self.console.print(f"identical to Spark batch: [bold green]yes[/] ({sum(want.values()):,} rows)")
-        else:
-            self.console.print(
-                f"identical to Spark batch: [bold red]no[/] ({(want - got).total():,} rows missing, "
-                f"{(got - want).total():,} too many)"
-            )
-        return got == want
