@@ -46,7 +46,7 @@ java:
 	echo "Java 17 or later is needed: $$found."; \
 	echo "It is looked for in JAVA_HOME/bin (JAVA_HOME is now '$${JAVA_HOME:-not set}'), else on the PATH."; exit 1
 
-demo: setup ## fraud detection on generated calls, in under a minute
+demo: setup ## fraud in generated calls, live; then a load arrives, static and adaptive
 	@$(PY) -m anabranch.cli demo $(ARGS)
 
 test: setup ## unit tests, then those that need Spark

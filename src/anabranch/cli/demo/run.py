@@ -84,7 +84,7 @@ class Demo:
             self.rest(flow, view)
         totals = view.totals
         self.console.print(
-            f"{totals.rows:,} rows in {totals.epochs} epochs, {totals.late} late, {totals.results:,} results; "
+            f"{totals.rows:,} rows in {totals.epochs} epochs, {totals.late} late, {totals.results:,} results;\n"
             "stopped once and restarted from its checkpoint"
         )
         self.result()
