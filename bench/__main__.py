@@ -1,4 +1,7 @@
-"""`python -m bench`: run workloads on engines in turn, compare their answers, print and save the figures."""
+"""`python -m bench`: run workloads on engines in turn, compare their answers, print and save the figures.
+
+`python -m bench adaptive` goes to `bench/adaptive`.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ def parser() -> argparse.ArgumentParser:
     out = argparse.ArgumentParser(
         prog="python -m bench",
         description="Spark's own streaming, DuckDB and Anabranch on the same files.",
-        epilog=f"workloads:\n{known}",
+        epilog=f"workloads:\n{known}\n\nadaptation: python -m bench adaptive --help",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     out.add_argument("names", nargs="*", help="workloads or families (default: all)")
@@ -39,7 +42,12 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = parser().parse_args(argv)
+    given = sys.argv[1:] if argv is None else argv
+    if given[:1] == ["adaptive"]:
+        from bench.adaptive.main import main as adaptive
+
+        return adaptive(given[1:])
+    args = parser().parse_args(given)
     console = Console(width=None if sys.stdout.isatty() else 160)
     try:
         chosen = [sized(w, args) for w in workloads.select(args.names)]

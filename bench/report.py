@@ -75,18 +75,24 @@ def bars(results: Results) -> Table:
 def save(
     runs: list[Measurement], results: Results, parameters: dict[str, Any], before: dict[str, Any], out: Path
 ) -> Path:
+    judged = [(bar, *bar.judge(results)) for bar in BARS]
+    bars = [{"name": b.name, "limit": b.limit, "at_most": b.at_most, "value": v, "reached": r} for b, v, r in judged]
+    return write(parameters, before, bars, [to_json(m) for m in runs], out)
+
+
+def write(
+    parameters: dict[str, Any], before: dict[str, Any], bars: list[dict[str, Any]], runs: list[dict[str, Any]],
+    out: Path,
+) -> Path:  # fmt: skip
     """Everything that was measured, with what it was measured on."""
     revision = machine.revision(ROOT)
-    judged = [(bar, *bar.judge(results)) for bar in BARS]
     content = {
         "revision": revision,
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "machine": before,
         "parameters": parameters,
-        "bars": [
-            {"name": b.name, "limit": b.limit, "at_most": b.at_most, "value": v, "reached": r} for b, v, r in judged
-        ],
-        "runs": [to_json(m) for m in runs],
+        "bars": bars,
+        "runs": runs,
     }
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{revision.rstrip('+')}.json"

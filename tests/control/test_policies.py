@@ -13,6 +13,7 @@ from anabranch.control.journal import Journal
 from anabranch.control.pacing import DampedPacing, FixedPacing, Outcome
 from anabranch.control.policies import Balance, FluxBalance, FluxHybrid, FluxMemory, Static
 from anabranch.control.policy import Policy, named, register
+from anabranch.control.projection import Projection
 from anabranch.control.view import CellView, SiteView, View
 from anabranch.errors import SettingError
 
@@ -168,23 +169,36 @@ def test_small_gains_and_unsafe_moves_are_refused() -> None:
         name = "test.wild"
 
         def propose(self, view: View) -> Proposals:
-            for move in (Move("agg", 99, 0), Move("agg", 0, 9), Move("agg", 0, 0), Move("agg", 1, 1)):
+            for move in (
+                Move("agg", 99, 0),
+                Move("agg", 0, 9),
+                Move("agg", 0, 0),
+                Move("agg", 1, 2),
+                Move("agg", 0, 1),
+            ):
                 yield Proposal(move, "")
 
-    controller = controlled(Wild(), Limits(least_gain=0.5))
-    controller.observe(view({0: [300, 10], 1: [200]}))
+    controller = controlled(Wild(), Limits(least_imbalance=0.05, least_gain=0.2))
+    controller.observe(view({0: [300, 10], 1: [200], 2: [305]}))
     assert controller.decide() == []
     reasons = [e["reason"] for e in controller.journal.entries]
     assert reasons == [
         "there is no cell 99 of agg", "there is no site 9", "the cell is there already",
-        "the gain is small against the load of the sites it touches",
+        "the sites it touches are busy alike, as far as can be told: sites differ by 0% anyway",
+        "the gain is small against the load of the cell: it would rather move the imbalance",
     ]  # fmt: skip
+
+
+def test_a_small_cell_may_be_worth_its_move() -> None:
+    """One of 128 cells is less than a hundredth of its site's load, whatever it relieves."""
+    seen = view({0: [23] * 128, 1: [10] * 128})
+    guard = Guard()
+    assert guard.judge(seen, Projection(seen), Proposal(Move("agg", 0, 1), ""), 0, []).allowed
+    assert len(moves(Balance(), seen)) > 20
 
 
 def test_a_receiver_without_room_is_refused_unless_the_donor_has_none_either() -> None:
     guard = Guard.paper()
-    from anabranch.control.projection import Projection
-
     full = view({0: [9], 1: [1]}, sizes={0: 10, 100: 95}, budget=100)
     assert not guard.judge(full, Projection(full), Proposal(Move("agg", 0, 1), ""), 0, []).allowed
     short = view({0: [9, 9], 1: [1]}, sizes={0: 100, 1: 100, 100: 95}, budget=100)
@@ -205,6 +219,54 @@ def test_one_stalled_epoch_is_no_trend() -> None:
         controller.observe(view(even, busy))
     assert controller.decide() == []
     assert not controller.journal.entries
+
+
+def test_sites_that_differ_without_a_reason_are_left_alone_and_a_slow_one_is_not() -> None:
+    even = {site: [100] * 16 for site in range(4)}
+    noisy = ({0: 1.6, 1: 1.9, 2: 1.6, 3: 2.2}, {0: 2.1, 1: 1.7, 2: 2.0, 3: 2.0})
+    controller = Controller(Balance(), Guard(), FixedPacing(2.0), Journal())
+    for busy in noisy:
+        controller.observe(view(even, busy))
+    assert controller.decide() == []
+    for busy in noisy:
+        controller.observe(view(even, busy | {3: 2.3 * busy[3]}))
+    assert {m.key[1] // 100 for m in controller.decide() if isinstance(m, Move)} == {3}
+
+
+def test_work_of_a_slow_site_goes_to_all_others_and_no_cell_moves_twice() -> None:
+    seen = view(
+        {site: [10] * 16 for site in range(16)}, busy={site: 0.16 * (2.3 if site == 3 else 1) for site in range(16)}
+    )
+    found = moves(Balance(), seen)
+    assert len(found) == len(dict(found)) == 9  # the least that levels it
+    assert len({site for _, site in found}) == 9
+
+
+def test_a_site_that_can_give_nothing_away_keeps_nobody_from_being_relieved() -> None:
+    seen = view({0: [1000], 1: [100] * 6, 2: [100], 3: [100]}, length=2.0)
+    assert {cell // 100 for cell, _ in moves(Balance(), seen)} == {1}
+
+
+def test_the_effect_of_moves_of_one_site_is_shared_out_among_them() -> None:
+    controller = controlled(Balance(), Limits())
+    controller.observe(view({0: [100] * 8, 1: [100], 2: [100]}))
+    actions = [a for a in controller.decide() if isinstance(a, Move)]
+    assert len(actions) == 4
+    controller.moved(0.0)
+    controller.observe(view({0: [100] * 6, 1: [100] * 2, 2: [100] * 2}))  # only half of it came
+    controller.decide()
+    entries = list(controller.journal.entries)
+    assert sum(e["observed"]["gain"] for e in entries) == pytest.approx(
+        sum(e["predicted"]["gain"] for e in entries) / 2
+    )
+
+
+def test_what_cannot_be_seen_any_more_is_said() -> None:
+    controller = controlled(Balance(), Limits())
+    controller.observe(view({0: [300, 300], 1: [100]}))
+    assert controller.decide()
+    controller.restart("the number of sites changed")
+    assert controller.journal.entries[0]["observed"] == {"why": "the number of sites changed"}
 
 
 def test_the_phase_follows_fluxs_rule() -> None:

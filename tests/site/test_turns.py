@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from anabranch.site.ticket import Behind
-from anabranch.site.turns import Batch, Cells, Tiers, batches, cold_turns, tiers
+from anabranch.site.turns import Batch, Cells, Tiers, batches, cold_turns, in_time, tiers
 
 
 def cells(
@@ -33,10 +33,17 @@ def test_a_cell_larger_than_the_memory_is_a_batch_of_its_own() -> None:
     assert [b.cells for b in batches(cells([1] * 3, [5, 500, 5]), range(3), 100, stepwise=False)] == [(0,), (1,), (2,)]
 
 
-def test_where_time_is_bounded_the_rows_come_in_steps_of_about_the_same_size() -> None:
+def test_where_time_is_bounded_each_batch_has_as_many_rows_as_all_before_it() -> None:
     found = batches(cells([10] * 64, [1] * 64), range(64), None, stepwise=True)
-    assert len(found) == 8
-    assert {b.rows for b in found} == {80}
+    assert [b.rows for b in found] == [80, 80, 160, 320]
+
+
+def test_a_cell_is_in_time_if_more_than_half_of_it_is() -> None:
+    todo = [Batch((3, 1), 10, 30), Batch((0, 2), 10, 30)]
+    assert in_time(todo, [10, 10, 20, 20], 100) == {0, 1, 2, 3}
+    assert in_time(todo, [10, 10, 20, 20], 26) == {3, 1}
+    assert in_time(todo, [10, 10, 20, 20], 24) == {3}
+    assert in_time(todo, [10, 10, 20, 20], 0) == set()
 
 
 def test_cold_cells_take_turns_those_first_that_have_waited_longest() -> None:
@@ -69,3 +76,8 @@ def test_past_the_budget_the_least_used_for_their_size_go_cold_until_there_is_ro
 def test_where_half_is_free_the_most_used_come_back_as_far_as_they_fit() -> None:
     assert tiers({0: 20}, {1: 40, 2: 40}, [0, 1, 9], 100).restore == (2,)
     assert tiers({}, {1: 40, 2: 400}, [0, 1, 9], None).restore == (1, 2)
+
+
+def test_all_come_back_where_all_fit_with_some_room_to_grow() -> None:
+    assert tiers({0: 60}, {1: 20, 2: 10}, [1, 1, 1], 100).restore == (1, 2)
+    assert tiers({0: 60}, {1: 20, 2: 11}, [1, 1, 1], 100) == Tiers()

@@ -107,7 +107,7 @@ def effect(entry: Entry) -> list[str]:
     if predicted is None:
         return []
     lines = [f"{micros(max(predicted['before']))} → {micros(max(predicted['after']))}"]
-    if observed is not None:
+    if observed is not None and "after" in observed:
         lines.append(f"seen: {micros(max(observed['after']))}")
     return lines
 
@@ -154,7 +154,9 @@ def expectation(entry: Entry) -> list[str]:
         f"The busier of the two would have {share:.0%} less to do." if share >= 0
         else f"The busier of the two would have {-share:.0%} more to do.",
     ]  # fmt: skip
-    if observed is not None:
+    if observed is not None and "why" in observed:
+        lines.append(f"What came of it could not be seen: {observed['why']}.")
+    elif observed is not None:
         donor, receiver = observed["after"]
         lines.append(
             f"Seen a round later, with all that moved beside it: site {predicted['donor']} at {micros(donor)}, "

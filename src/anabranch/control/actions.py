@@ -67,7 +67,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Effect:
-    """The load of the sites that a move touches, in seconds of work per row of the operator's whole input.
+    """The load of the two sites that a move touches, in seconds of work per row of the operator's whole input.
 
     Per row of the whole, so that it can be compared with what is observed later, when more or fewer rows come.
     """
@@ -76,6 +76,9 @@ class Effect:
     receiver: int
     before: tuple[float, float]
     after: tuple[float, float]
+    bytes_before: tuple[int, int] = (0, 0)  # of state
+    bytes_after: tuple[int, int] = (0, 0)
+    memory: bool = False  # whether it relieves a site that has more state than its budget
 
     @property
     def gain(self) -> float:

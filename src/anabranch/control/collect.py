@@ -1,16 +1,17 @@
 """Collect: a round's periods as one view.
 
-A site's work is the median of its periods times their number: one stalled epoch (a garbage collection, a neighbour on
-the machine) is no trend. Rows are summed; sizes and places are the last ones.
+A site takes as long for a row as in its best period of the round: a stalled epoch (a garbage collection, a neighbour on
+the machine) is no trend, and such things only ever add. By how much the periods differ is the view's noise. Rows are
+summed; sizes and places are the last ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from statistics import median
+from statistics import fmean
 
-from anabranch.control.view import CellView, Key, SiteView, StreamView, View
+from anabranch.control.view import Key, SiteView, StreamView, View
 
 
 def merged(periods: Sequence[View]) -> View:
@@ -18,27 +19,38 @@ def merged(periods: Sequence[View]) -> View:
     last = periods[-1]
     if len(periods) == 1:
         return last
-    sites = tuple(_site([p.site[s.site] for p in periods if s.site in p.site]) for s in last.sites)
+    seen = {s.site: [p.site[s.site] for p in periods] for s in last.sites}
     rows: dict[Key, list[int]] = {}
     for period in periods:
         for cell in period.cells:
             counts = rows.setdefault(cell.key, [0, 0])
             counts[0] += cell.rows_in
             counts[1] += cell.rows_out
-    cells = tuple(_cell(c, rows[c.key]) for c in last.cells)
-    names = {s.name: 0 for p in periods for s in p.streams}
+    cells = tuple(replace(c, rows_in=rows[c.key][0], rows_out=rows[c.key][1]) for c in last.cells)
+    streams = {s.name: 0 for p in periods for s in p.streams}
     for period in periods:
         for stream in period.streams:
-            names[stream.name] += stream.rows
-    streams = tuple(StreamView(name, count) for name, count in names.items())
-    return View(last.now, sum(p.length for p in periods), sites, cells, streams)
+            streams[stream.name] += stream.rows
+    return View(
+        last.now, sum(p.length for p in periods), tuple(map(_site, seen.values())), cells,
+        tuple(StreamView(name, count) for name, count in streams.items()), _noise(seen.values()),
+    )  # fmt: skip
 
 
 def _site(seen: Sequence[SiteView]) -> SiteView:
-    busy = median(s.busy for s in seen) * len(seen)
+    rows = sum(s.rows for s in seen)
+    costs = _costs(seen)
+    busy = min(costs) * rows if costs else sum(s.busy for s in seen)
     whole = sum(s.busy + s.idle for s in seen)
-    return replace(seen[-1], busy=busy, idle=max(whole - busy, 0.0), rows=sum(s.rows for s in seen))
+    return replace(seen[-1], busy=busy, idle=max(whole - busy, 0.0), rows=rows)
 
 
-def _cell(cell: CellView, counts: Sequence[int]) -> CellView:
-    return replace(cell, rows_in=counts[0], rows_out=counts[1])
+def _costs(seen: Sequence[SiteView]) -> list[float]:
+    """Per row, in the periods that had rows."""
+    return [s.busy / s.rows for s in seen if s.rows]
+
+
+def _noise(sites: Iterable[Sequence[SiteView]]) -> float:
+    """By how much a site's periods are above its best one, in the mean."""
+    above = [fmean(costs) / min(costs) - 1 for seen in sites if (costs := _costs(seen)) and min(costs) > 0]
+    return fmean(above) if above else 0.0

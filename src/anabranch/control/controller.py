@@ -10,7 +10,6 @@ against what was predicted. What moves deliver decides how long the next rounds 
 from __future__ import annotations
 
 from collections.abc import Collection
-from statistics import fmean
 from typing import Any
 
 from anabranch.control.actions import Action, Move
@@ -47,9 +46,14 @@ class Controller:
             self._periods.clear()
         self._periods.append(period)
 
-    def restart(self) -> None:
-        """Begin the phase again: what was seen is of a layout that is no more."""
+    def restart(self, why: str | None = None) -> None:
+        """Begin the phase again: what was seen is of a layout that is no more. With `why`, the effect of the last moves
+        cannot be seen either."""
         self._periods.clear()
+        if why is not None:
+            for entry in self._pending:
+                self.journal.unseen(entry, why)
+            self._pending.clear()
 
     @property
     def collected(self) -> float:
@@ -110,19 +114,37 @@ class Controller:
     # -- predicted and observed --------------------------------------------------------------------------------
 
     def _look_back(self, view: View) -> None:
-        """What the moves of the last round came to. Several moves of one site are one effect: the last prediction of
-        a site counts them all."""
-        if not self._pending:
-            return
+        """What the moves of the last round came to. Those of one donor are one effect: its first move tells how it was,
+        the last mention of each site how it should be, and every move gets its share of what was delivered."""
         pending, self._pending = self._pending, []
-        rows = max(view.rows, 1)
-        shares = []
+        if not pending:
+            return
+        before: dict[int, float] = {}
+        wanted: dict[int, float] = {}
+        donors: dict[int, list[dict[str, Any]]] = {}
         for entry in pending:
-            predicted = entry["predicted"]
-            donor, receiver = (view.site.get(predicted[k]) for k in ("donor", "receiver"))
-            if donor is None or receiver is None or not view.rows:
+            effect = entry["predicted"]
+            donors.setdefault(effect["donor"], []).append(entry)
+            for n, site in enumerate((effect["donor"], effect["receiver"])):
+                before.setdefault(site, effect["before"][n])
+                wanted[site] = effect["after"][n]
+        rows = max(view.rows, 1)
+        seen = {site: view.site[site].busy / rows for site in before if site in view.site}
+        predicted = observed = 0.0
+        for donor, entries in donors.items():
+            touched = {donor, *(e["predicted"]["receiver"] for e in entries)}
+            if not view.rows or not touched <= set(seen):
+                for entry in entries:
+                    self.journal.unseen(entry, "no rows came" if touched <= set(seen) else "the sites are others now")
                 continue
-            share = self.journal.observed(entry, donor.busy / rows, receiver.busy / rows)
-            if share is not None:
-                shares.append(share)
-        self._delivered = fmean(shares) if shares else None
+            most = max(before[s] for s in touched)
+            hoped, came = (most - max(found[s] for s in touched) for found in (wanted, seen))
+            if not any(e["predicted"]["memory"] for e in entries):  # these are not made to relieve anybody of work
+                predicted, observed = predicted + hoped, observed + came
+            for entry in entries:
+                effect = entry["predicted"]
+                both = view.site[donor], view.site[effect["receiver"]]
+                gain = effect["gain"] * came / hoped if hoped > 0 else came
+                state = both[0].state_bytes, both[1].state_bytes
+                self.journal.observed(entry, (seen[donor], seen[effect["receiver"]]), gain, state)
+        self._delivered = observed / predicted if predicted > 0 else None

@@ -23,9 +23,9 @@ class Limits:
     moves_per_round: int | None = None
     bytes_per_round: int | None = None
     cool_down_rounds: int = 0  # how long a moved cell stays
-    least_gain: float = 0.0  # of the busier touched site's load
-    least_share: float = 0.0  # gain over the length of the round: below it nobody would notice
-    least_seconds: float = 0.0  # gain per period of length 1
+    least_imbalance: float = 0.0  # by which the site that gives is busier than the one that takes, as a share of it
+    least_gain: float = 0.0  # of the cell's own load: by how much the busier of the two is relieved
+    least_seconds: float = 0.0  # half of the difference between the two, per period of length 1
 
 
 class Guard:
@@ -33,7 +33,7 @@ class Guard:
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits(
-            moves_per_round=64, bytes_per_round=1 << 30, cool_down_rounds=3, least_gain=0.04, least_share=0.0,
+            moves_per_round=64, bytes_per_round=1 << 30, cool_down_rounds=3, least_imbalance=0.05, least_gain=0.2,
             least_seconds=0.004,
         )  # fmt: skip
         self.moved_at: dict[Key, int] = {}
@@ -56,7 +56,7 @@ class Guard:
         if unsafe:
             return Verdict(False, unsafe)
         effect = projection.effect(action)
-        waste = self._waste(view, projection, action, effect, round, taken)
+        waste = self._waste(view, action, effect, round, taken)
         return Verdict(not waste, waste or "allowed", effect)
 
     def enacted(self, actions: Collection[Action], round: int) -> None:
@@ -86,8 +86,8 @@ class Guard:
         return None
 
     def _waste(
-        self, view: View, projection: Projection, move: Move, effect: Effect, round: int, taken: Collection[Action]
-    ) -> str | None:
+        self, view: View, move: Move, effect: Effect, round: int, taken: Collection[Action]
+    ) -> str | None:  # fmt: skip
         limits = self.limits
         moves = [a for a in taken if isinstance(a, Move)]
         if limits.moves_per_round is not None and len(moves) >= limits.moves_per_round:
@@ -99,18 +99,17 @@ class Guard:
         last = self.moved_at.get(move.key)
         if last is not None and limits.cool_down_rounds and round - last <= limits.cool_down_rounds:
             return f"the cell was moved {round - last} rounds ago"
-        relieves = _relieves_memory(view, projection, move)
-        if relieves:
+        if effect.memory:
             return None
-        if max(effect.before) <= 0 or effect.gain < limits.least_gain * max(effect.before):
-            return "the gain is small against the load of the sites it touches" if limits.least_gain else None
-        seconds = effect.gain * view.rows / view.length if view.length else 0.0
+        gives, takes = effect.before
+        # Judged by the two sites and by the cell, never by its share of a site: many small moves may be worth it.
+        if limits.least_imbalance and gives <= takes * (1 + max(limits.least_imbalance, view.noise)):
+            return (
+                f"the sites it touches are busy alike, as far as can be told: sites differ by {view.noise:.0%} anyway"
+            )
+        if limits.least_gain and effect.gain < limits.least_gain * (gives - effect.after[0]):
+            return "the gain is small against the load of the cell: it would rather move the imbalance"
+        seconds = (gives - takes) / 2 * view.rows / view.length if view.length else 0.0
         if seconds < limits.least_seconds:
-            return f"it would save {seconds * 1000:.1f} ms of an epoch, too little to tell from noise"
+            return f"there are {seconds * 1000:.1f} ms of an epoch to be saved, too little to tell from noise"
         return None
-
-
-def _relieves_memory(view: View, projection: Projection, move: Move) -> bool:
-    """Whether the donor has state beyond its budget and the receiver is better off."""
-    donor = projection.place[move.key]
-    return projection.room(donor) < 0 and projection.room(move.site) > projection.room(donor)

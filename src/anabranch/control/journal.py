@@ -47,14 +47,17 @@ class Journal:
         proposal = Proposal(action, "asked for")
         return self.record(now=now, round=round, policy="manual", proposal=proposal, verdict=Verdict(allowed, reason))
 
-    def observed(self, entry: dict[str, Any], donor: float, receiver: float) -> float | None:
-        """What the moved sites' load came to; the share of the predicted gain that was delivered."""
-        predicted = entry["predicted"]
-        gain = max(predicted["before"]) - max(donor, receiver)
-        share = gain / predicted["gain"] if predicted["gain"] > 0 else None
-        entry["observed"] = {"after": [_rounded(donor), _rounded(receiver)], "gain": _rounded(gain)}
+    def observed(
+        self, entry: dict[str, Any], after: tuple[float, float], gain: float, bytes: tuple[int, int]
+    ) -> None:  # fmt: skip
+        """What load and state of the two sites came to, and the move's share in the gain."""
+        entry["observed"] = {"after": [_rounded(v) for v in after], "gain": _rounded(gain), "bytes": list(bytes)}
         self._fresh.append(entry)
-        return share
+
+    def unseen(self, entry: dict[str, Any], why: str) -> None:
+        """The effect cannot be observed any more."""
+        entry["observed"] = {"why": why}
+        self._fresh.append(entry)
 
     @property
     def next_id(self) -> int:
@@ -81,7 +84,7 @@ def described(action: Action) -> dict[str, Any]:
 
 
 def effect_of(effect: Effect | None) -> dict[str, Any] | None:
-    """In seconds of work per row of the operator's input."""
+    """Load in seconds of work per row of the operator's input, state in bytes."""
     if effect is None:
         return None
     return {
@@ -90,6 +93,8 @@ def effect_of(effect: Effect | None) -> dict[str, Any] | None:
         "before": [_rounded(v) for v in effect.before],
         "after": [_rounded(v) for v in effect.after],
         "gain": _rounded(effect.gain),
+        "bytes": {"before": list(effect.bytes_before), "after": list(effect.bytes_after)},
+        "memory": effect.memory,
     }
 
 

@@ -12,6 +12,7 @@ from anabranch.control.view import CellView, View
 class Projection:
     def __init__(self, view: View) -> None:
         self.view = view
+        self.cost = {s.site: view.cost(s.site) for s in view.sites}
         self.busy = {s.site: s.busy for s in view.sites}
         self.bytes = {s.site: s.state_bytes for s in view.sites}
         self.place = {c.key: c.site for c in view.cells}
@@ -23,11 +24,16 @@ class Projection:
         before = self.busy[donor], self.busy[receiver]
         after = before[0] - self.load(cell, donor), before[1] + self.load(cell, receiver)
         rows = max(view.rows, 1)
-        return Effect(donor, receiver, (before[0] / rows, before[1] / rows), (after[0] / rows, after[1] / rows))
+        state = self.bytes[donor], self.bytes[receiver]
+        return Effect(
+            donor, receiver, (before[0] / rows, before[1] / rows), (after[0] / rows, after[1] / rows),
+            state, (state[0] - cell.bytes, state[1] + cell.bytes),
+            memory=self.room(donor) < 0 and self.room(receiver) > self.room(donor),
+        )  # fmt: skip
 
     def load(self, cell: CellView, site: int) -> float:
         """Seconds of work that the cell would take there."""
-        return cell.rows_in * self.view.cost(site)
+        return cell.rows_in * self.cost[site]
 
     def room(self, site: int) -> float:
         budget = self.view.site[site].budget_bytes

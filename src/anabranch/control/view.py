@@ -77,6 +77,7 @@ class View:
     sites: tuple[SiteView, ...]
     cells: tuple[CellView, ...]
     streams: tuple[StreamView, ...] = ()
+    noise: float = 0.0  # by how much a site's work per row varies without a reason, as a share of it
 
     @cached_property
     def by_site(self) -> Mapping[int, tuple[CellView, ...]]:

@@ -14,3 +14,6 @@ class Clock:
 
     def worked(self, rows: int) -> None:
         """So many input rows have been processed."""
+
+    def moved(self, bytes: int) -> None:
+        """So much cold state has been read or written."""

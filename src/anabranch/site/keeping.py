@@ -166,10 +166,10 @@ class Keeping:
 
     # -- tiers -------------------------------------------------------------------------------------------------
 
-    def change_tiers(self, operator: SiteOperator, rows: Sequence[int], budget: int | None) -> None:
-        """Past the budget some cells go cold; where there is room some come back."""
+    def change_tiers(self, operator: SiteOperator, rows: Sequence[int], budget: int | None) -> int:
+        """Past the budget some cells go cold; where there is room some come back. How many bytes of state they have."""
         if budget is None and not self.cold:
-            return
+            return 0
         sizes = self.bytes_per_cell().tolist()
         hot = {c: sizes[c] for c in self.cells if c not in self.cold}
         plan = tiers(hot, {c: sizes[c] for c in sorted(self.cold)}, rows, budget)
@@ -178,6 +178,7 @@ class Keeping:
             if cells:
                 self._rewrite(operator, cells, compressed)
         self.cold = (self.cold | frozenset(plan.spill)) - frozenset(plan.restore)
+        return sum(sizes[c] for c in (*plan.spill, *plan.restore))
 
     def _rewrite(self, operator: SiteOperator, cells: Collection[int], compressed: bool) -> None:
         mask = mask_of(cells)

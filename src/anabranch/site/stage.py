@@ -25,7 +25,7 @@ from anabranch.site.clock import Clock
 from anabranch.site.keeping import Keeping
 from anabranch.site.operators import OPERATORS, Epoch, rows_per_cell
 from anabranch.site.ticket import PORT, REPORT, Behind, CellReport, PortTicket, Report, Ticket
-from anabranch.site.turns import Batch, Cells, batches, cold_turns
+from anabranch.site.turns import Batch, Cells, batches, cold_turns, in_time
 from anabranch.state.store import Store
 
 Rows = Any  # an int64 array
@@ -59,7 +59,7 @@ class SiteWork:
         self.budget = ticket.bounds.budget(site)
         count = len(ticket.owner)
         self.arrived = sum((rows_per_cell(d, count) for d in self.deltas), start=np.zeros(count, np.int64))
-        self.rows_in = np.zeros(count, np.int64)
+        self.rows_in = np.zeros(count, np.int64)  # processed
         self.held = self.keeping.held_rows_per_cell()
         self.rows_out = np.zeros(count, np.int64)
         self.sizes = self.keeping.bytes_per_cell()  # of state, before the epoch
@@ -85,7 +85,7 @@ class SiteWork:
         results = self.run_in_turn(batches(cells, now, self.budget, stepwise=self.hurried), rows)
         results += self.leave(cells, rows)
         keeping.tidy(self.operator)
-        keeping.change_tiers(self.operator, self.rows_in.tolist(), self.budget)
+        self.clock.moved(keeping.change_tiers(self.operator, self.rows_in.tolist(), self.budget))
         if not results:  # no cells here: still the right columns
             results.append(self.process(Batch((), self.ticket.released, 0), [d.slice(0, 0) for d in self.deltas]))
         return results[0] if len(results) == 1 else pa.concat_tables(results, promote_options="default")
@@ -98,11 +98,12 @@ class SiteWork:
         undecided, number, results = self.hurried, 0, []
         parts = Parts(self.deltas, todo, self.keeping.cells)
         while number < len(todo):
-            if undecided and number and self.late(todo[number], todo[:number]):
+            room = self.room(todo[:number]) if undecided and number else float("inf")
+            if todo[number].rows > room:
                 undecided = False
-                late = [c for b in todo[number:] for c in b.cells if rows[c] or self.operator.postpones]
-                if self.keeping.held_bytes + self.bytes_of(late) > self.ticket.bounds.held_bytes:
-                    late = []  # enough is held: the others have to wait
+                now = in_time(todo[number:], rows, room)
+                late = [c for b in todo[number:] for c in b.cells if c not in now]
+                late = self.holdable([c for c in late if rows[c] or self.operator.postpones])
                 self.note(late)
                 todo = [*todo[:number], *without(todo[number:], late)]
                 parts = Parts(self.deltas, todo, self.keeping.cells)
@@ -138,20 +139,24 @@ class SiteWork:
         self.rows_out += rows_per_cell(outcome.rows, len(ticket.owner))
         self.released.update(batch.cells)
         self.clock.worked(sum(d.num_rows for d in deltas))
+        self.clock.moved(int(self.sizes[[c for c in mine if c in keeping.cold]].sum()))
         return outcome.rows
 
-    def late(self, following: Batch, before: list[Batch]) -> bool:
-        """Whether the batch that follows would end too late, at the pace of those before it."""
-        elapsed = self.clock.elapsed_ms()
-        rows = sum(b.rows for b in before)
-        expected = elapsed / rows * following.rows if rows else 0.0
-        return self.patience is not None and elapsed + expected / 2 > self.patience
+    def room(self, before: list[Batch]) -> float:
+        """For how many rows there is time left, at the pace of the batches so far."""
+        elapsed, rows = self.clock.elapsed_ms(), sum(b.rows for b in before)
+        if self.patience is None or not rows or not elapsed:
+            return float("inf")
+        return max(self.patience - elapsed, 0.0) * rows / elapsed
 
-    def bytes_of(self, cells: Collection[int]) -> int:
-        """About what the arrived rows of these cells take."""
+    def holdable(self, late: list[int]) -> list[int]:
+        """As many of the late cells as may be held besides what is held already, the last ones: the rows of the others
+        are processed although it takes too long, and the other sites wait."""
         total = sum(d.num_rows for d in self.deltas)
-        share = int(self.arrived[sorted(cells)].sum()) / total if total and cells else 0.0
-        return int(share * sum(d.nbytes for d in self.deltas))
+        row_bytes = sum(d.nbytes for d in self.deltas) / total if total else 0.0
+        left = self.ticket.bounds.held_bytes - self.keeping.held_bytes
+        used = np.cumsum(self.arrived[late[::-1]]) * row_bytes
+        return late[len(late) - int(np.searchsorted(used, left, side="right")) :]
 
     # -- what has to wait --------------------------------------------------------------------------------------
 
@@ -191,14 +196,15 @@ class SiteWork:
         sizes = keeping.bytes_per_cell()
         cold = np.zeros(len(sizes), bool)
         cold[sorted(keeping.cold)] = True
-        mentioned = np.flatnonzero((self.rows_in > 0) | (sizes > 0))
+        mentioned = np.flatnonzero((self.arrived > 0) | (self.rows_out > 0) | (sizes > 0))
         cells = {
-            int(c): CellReport(int(self.rows_in[c]), int(self.rows_out[c]), int(sizes[c])) for c in mentioned.tolist()
+            int(c): CellReport(int(self.arrived[c]), int(self.rows_out[c]), int(sizes[c])) for c in mentioned.tolist()
         }
         coming = [c for c, s in ticket.coming.items() if s == self.site]
         return Report(
             ticket.stage, self.site, ticket.epoch, tuple(d.num_rows for d in self.deltas), rows_out,
-            round(self.clock.elapsed_ms(), 3), keeping.written_json(), keeping.dropped_json(), cells, self.behind(),
+            round(self.clock.elapsed_ms(), 3), int(self.rows_in.sum()), keeping.written_json(),
+            keeping.dropped_json(), cells, self.behind(),
             cold=tuple(sorted(keeping.cold)), hot_bytes=int(sizes[~cold].sum()), cold_bytes=int(sizes[cold].sum()),
             peak_bytes=self.peak, held_rows=keeping.held_rows, spilled=keeping.spilled, restored=keeping.restored,
             noted=self.noted, ready=tuple(keeping.fetched(coming)), where=where,

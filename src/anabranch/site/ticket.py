@@ -76,7 +76,7 @@ class Ticket:
 
 @dataclass(frozen=True)
 class CellReport:
-    rows_in: int  # processed in this epoch, held ones of before included
+    rows_in: int  # that arrived
     rows_out: int
     bytes: int  # of state, both tiers
 
@@ -91,6 +91,7 @@ class Report:
     rows_in: tuple[int, ...]  # that arrived, per port
     rows_out: int
     busy_ms: float
+    processed: int = 0  # rows; with held ones of before, without those that are held now
     written: tuple[tuple[str, dict[str, Any]], ...] = ()  # (port, segment); the port of held rows is "held-0"
     dropped: tuple[tuple[str, str], ...] = ()  # (path, cells in hex) that this site no longer needs
     cells: Mapping[int, CellReport] = field(default_factory=dict)  # those with rows or state

@@ -17,7 +17,8 @@ from anabranch.site.ticket import Behind
 TURN = 0.25  # of the memory: what cold cells may take at once
 HOT = 0.75  # of the memory: what hot ones may take while there are cold ones
 ROOMY = 0.5  # of the memory, below which cold cells come back
-STEPS = 8  # batches of an epoch whose time is bounded
+FULL = 0.9  # of the memory, in which everything has to fit for all of them to come back
+FIRST = 1 / 8  # of the rows: how many an epoch whose time is bounded begins with, to see how fast it goes
 
 
 @dataclass(frozen=True)
@@ -66,17 +67,19 @@ def _unreleased(cells: Cells, cell: int, watermark: int | None) -> bool:
 
 
 def batches(cells: Cells, chosen: Collection[int], budget: int | None, stepwise: bool) -> list[Batch]:
-    """The chosen cells, those that waited longest first."""
+    """The chosen cells, those that waited longest first. Stepwise, each batch has as many rows as all before it."""
     ordered = sorted(chosen, key=cells.waited)
     total = sum(cells.rows[c] for c in ordered)
-    step = max(total / STEPS, 1) if stepwise else float("inf")
+    step = max(total * FIRST, 1) if stepwise else float("inf")
     found: list[Batch] = []
     group: list[int] = []
-    rows = size = 0
+    rows = size = done = 0
     for cell in ordered:
         full = budget is not None and size + cells.bytes[cell] > budget
         if group and (cells.level(cell) != cells.level(group[0]) or full or rows >= step):
             found.append(Batch(tuple(group), cells.level(group[0]), rows))
+            done += rows
+            step = max(step, done)
             group, rows, size = [], 0, 0
         group.append(cell)
         rows += cells.rows[cell]
@@ -84,6 +87,17 @@ def batches(cells: Cells, chosen: Collection[int], budget: int | None, stepwise:
     if group:
         found.append(Batch(tuple(group), cells.level(group[0]), rows))
     return found
+
+
+def in_time(todo: Sequence[Batch], rows: Sequence[int], room: float) -> frozenset[int]:
+    """The cells of some batches that can be processed while there is time for so many rows, in their order."""
+    found, used = [], 0.0
+    for batch in todo:
+        for cell in batch.cells:
+            used += rows[cell]
+            if used - rows[cell] / 2 <= room:  # begun if more than half of it is in time
+                found.append(cell)
+    return frozenset(found)
 
 
 @dataclass(frozen=True)
@@ -94,15 +108,22 @@ class Tiers:
     restore: tuple[int, ...] = ()
 
 
+def full(budget: int | None) -> int | None:
+    """How much state a site should have, so that all of it stays hot although it grows and shrinks."""
+    return None if budget is None else int(FULL * budget)
+
+
 def tiers(hot: Mapping[int, int], cold: Mapping[int, int], rows: Sequence[int], budget: int | None) -> Tiers:
     """After an epoch: bytes of state per hot and per cold cell, rows of the epoch per cell.
 
     Past the budget cells go cold until the rest leaves room for turns: those with the fewest rows for their size first.
-    Where more than half is free, the cold ones with the most rows for their size come back.
+    Where more than half is free, the cold ones with the most rows for their size come back; all of them where all fit.
     """
     if budget is None:
         return Tiers(restore=tuple(cold))
     total = sum(hot.values())
+    if total + sum(cold.values()) <= FULL * budget:
+        return Tiers(restore=tuple(cold))
 
     def worth(cell: int, size: int) -> tuple[float, int]:
         return rows[cell] / max(size, 1), cell

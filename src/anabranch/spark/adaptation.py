@@ -26,6 +26,7 @@ from anabranch.plan.physical import Plan
 from anabranch.routing.layout import Layout
 from anabranch.settings import Settings
 from anabranch.site.ticket import Report
+from anabranch.site.turns import full
 from anabranch.state.journal import JournalFiles, read_entries
 from anabranch.state.store import Store
 
@@ -104,9 +105,10 @@ class Adaptation:
         arrived = {key: site for key, site in self.coming.items() if key in ready and site < layout.sites}
         self.coming = {k: s for k, s in self.coming.items() if k not in arrived and s < layout.sites}
         self.moves += len(arrived)
-        for operator in {key[0] for key in arrived} & set(self._since):
-            if not any(key[0] == operator for key in self.coming):
-                self.controllers[operator].moved(float(epoch - self._since.pop(operator)))
+        for operator in {key[0] for key in arrived}:
+            self.controllers[operator].restart()
+        for operator in set(self._since) - {key[0] for key in self.coming}:
+            self.controllers[operator].moved(float(epoch - self._since.pop(operator)))
         return layout.moved_all(arrived)
 
     def _ready(self, reports: Sequence[Report]) -> set[Key]:
@@ -129,7 +131,7 @@ class Adaptation:
             if isinstance(action, Resize):
                 layout = layout.resized(action.sites)
                 for controller in self.controllers.values():
-                    controller.restart()
+                    controller.restart("the number of sites changed")
             elif isinstance(action, Move) and 0 <= action.site < layout.sites:
                 self.coming[action.key] = action.site
             else:
@@ -143,16 +145,23 @@ class Adaptation:
         self, operator: str, layout: Layout, epoch: int, reports: Sequence[Report], rows: Mapping[str, int],
         budgets: Sequence[int | None] = (),
     ) -> View:  # fmt: skip
-        """One epoch of an operator, with the stages that run behind it at the same sites."""
+        """One epoch of an operator, with the stages that run behind it at the same sites.
+
+        A site's work is that of the rows that arrived, at the pace of those that it processed: a site that holds rows
+        for want of time or memory is no less loaded for that, and one that catches up no more.
+        """
         mine = [r for r in reports if self.plan.leader(r.stage) == operator]
-        busy = [sum(r.busy_ms for r in mine if r.site == s) / 1000 for s in range(layout.sites)]
-        longest = max(busy, default=0.0)
         first = {r.site: r for r in mine if r.stage == operator}
+        arrived = [sum(c.rows_in for c in first[s].cells.values()) if s in first else 0 for s in range(layout.sites)]
+        busy = [sum(r.busy_ms for r in mine if r.site == s) / 1000 for s in range(layout.sites)]
+        busy = [b * arrived[s] / first[s].processed if s in first and first[s].processed else b
+                for s, b in enumerate(busy)]  # fmt: skip
+        longest = max(busy, default=0.0)
         sites = tuple(
             SiteView(
-                s, busy[s], longest - busy[s], sum(c.rows_in for c in first[s].cells.values()) if s in first else 0,
+                s, busy[s], longest - busy[s], arrived[s],
                 sum(r.hot_bytes for r in mine if r.site == s), sum(r.cold_bytes for r in mine if r.site == s),
-                budgets[s] if s < len(budgets) else None, sum(r.held_rows for r in mine if r.site == s),
+                full(budgets[s]) if s < len(budgets) else None, sum(r.held_rows for r in mine if r.site == s),
             )
             for s in range(layout.sites)
         )  # fmt: skip

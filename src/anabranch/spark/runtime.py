@@ -266,7 +266,7 @@ class Runtime:
         try:
             self._write(built, epoch)
             ran = time.perf_counter()
-            after = self._after(built, given, kind, batch, memory)
+            after = self._after(built, given, kind, batch)
         finally:
             self._epoch_thread = None
             built.release()
@@ -344,9 +344,7 @@ class Runtime:
         else:
             self.sink.write(built.rows, epoch)
 
-    def _after(
-        self, built: Built, given: Inputs, kind: str, batch: int, memory: list[int | None]
-    ) -> Manifest:  # fmt: skip
+    def _after(self, built: Built, given: Inputs, kind: str, batch: int) -> Manifest:
         """The manifest that the epoch's reports add up to."""
         reports = built.reports
         expected = {(s.id, site) for s in self.plan.stages for site in range(given.sites)}
@@ -362,7 +360,7 @@ class Runtime:
         if given.watermark is not None:
             watermark = given.watermark if watermark is None else max(watermark, given.watermark)
         rows = {n: int(built.seen.get(f"rows_{n}") or 0) for n in self.plan.streams} if kind == "batch" else None
-        budgets = dict.fromkeys(self.plan.leaders, memory)
+        budgets = {o: self._budget(o, given) for o in self.plan.leaders}
         layout = self.adaptation.next_layout(given.layout, given.epoch, reports, rows, budgets)
         behind: dict[str, dict[str, Any]] = {}
         for report in reports:
@@ -381,6 +379,12 @@ class Runtime:
             state=next_state(given, reports),
             extra=self.manifest.extra | {"offsets": self.halves.offsets(batch)},
         )
+
+    def _budget(self, operator: str, given: Inputs) -> list[int | None]:
+        """Hot bytes per site of an operator with the stages that run behind it at the same sites."""
+        stages = [s.id for s in self.plan.stages if self.plan.leader(s.id) == operator]
+        parts = [[given.bounds[id].budget(site) for id in stages] for site in range(given.sites)]
+        return [None if None in part else sum(b for b in part if b is not None) for part in parts]
 
     def _streams(self, built: Built) -> dict[str, dict[str, Any]]:
         now = time.time()

@@ -12,7 +12,7 @@ from anabranch.testing.drive import drive, loaded, opened
 from anabranch.testing.events import befalls, kill_executor, move, rescale, several, shrink
 from anabranch.testing.lateness import counted
 from anabranch.testing.live import live
-from anabranch.testing.load import Load, Run, run_load
+from anabranch.testing.load import Load, Run, run_load, wrong_answer
 from anabranch.testing.oracle import BatchOracle
 from anabranch.testing.pace import Pace, Slow, paced
 from anabranch.testing.script import (
@@ -73,4 +73,5 @@ __all__ = [
     "run_load",
     "several",
     "shrink",
+    "wrong_answer",
 ]  # fmt: skip

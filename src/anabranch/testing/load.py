@@ -42,10 +42,15 @@ class Load:
     query: str = COUNT
     seconds: int = 4  # of the window: state covers as many epochs
     payload: int = 0  # bytes of `v` in each row
+    keys: int = 64  # per cell
 
     @property
     def streams(self) -> tuple[str, ...]:
         return ("a", "b") if "b.ts" in self.query else ("a",)
+
+    @property
+    def ddl(self) -> str:
+        return "k BIGINT, ts TIMESTAMP" + (", v STRING" if self.payload else "")
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ class Run:
     progress: list[dict[str, Any]]  # of the epochs with rows
     journal: list[dict[str, Any]]
     rows: int  # per epoch, all streams
+    after: list[dict[str, Any]]  # progress of the epochs without new rows that gave out the rest
 
     @property
     def ms(self) -> list[float]:
@@ -67,7 +73,16 @@ class Run:
 
     def busiest(self, first: int = 0, last: int | None = None) -> float:
         """Median over the epochs of the longest site's milliseconds."""
-        return median(max(s["busyMs"] for s in p["sites"]) for p in self.progress[first:last])
+        return float(median(max(s["busyMs"] for s in p["sites"]) for p in self.progress[first:last]))
+
+    @property
+    def drain_ms(self) -> list[float]:
+        return [p["durationMs"]["triggerExecution"] for p in self.after]
+
+    @property
+    def left(self) -> int:
+        """Rows that were still held in the end."""
+        return sum(s["heldRows"] for s in [*self.progress, *self.after][-1]["sites"])
 
     @property
     def moves(self) -> list[dict[str, Any]]:
@@ -91,13 +106,13 @@ def keys_by_cell(session: SparkSession, cells: int, per_cell: int) -> list[list[
 
 def write(session: SparkSession, load: Load, folder: Path) -> None:
     """One file per stream and epoch."""
-    keys = keys_by_cell(session, load.cells, 64)
+    keys = keys_by_cell(session, load.cells, load.keys)
     for stream in load.streams:
         (folder / stream).mkdir(parents=True)
         for epoch in range(load.epochs):
             weights = list(load.weights(epoch)) if load.weights else [1.0] * load.cells
             counts = shares(weights, load.rows)
-            chosen = [keys[c][n % 64] for c, count in enumerate(counts) for n in range(count)]
+            chosen = [keys[c][(epoch * 31 + n) % load.keys] for c, count in enumerate(counts) for n in range(count)]
             times = [START_US + epoch * 1_000_000 + n * 997_003 % 1_000_000 for n in range(len(chosen))]
             columns = {"k": pa.array(chosen, pa.int64()), "ts": pa.array(times, pa.timestamp("us", "UTC"))}
             if load.payload:
@@ -127,10 +142,9 @@ def run_load(
     """A streaming query over the load, one file per stream and epoch. The files are written once per folder."""
     if not (folder / "input").exists():
         write(session, load, folder / "input")
-    ddl = "k BIGINT, ts TIMESTAMP" + (", v STRING" if load.payload else "")
     streams = {}
     for stream in load.streams:
-        reader = session.readStream.schema(ddl).option("maxFilesPerTrigger", 1)
+        reader = session.readStream.schema(load.ddl).option("maxFilesPerTrigger", 1)
         streams[stream] = ab.stream(reader.parquet(str(folder / "input" / stream)), stream, event_time="ts")
     flow = ab.sql(load.query.format(seconds=load.seconds), **streams)
     given = {"sites": load.sites, "cells": load.cells, "combine": "never", "policies": "static", "progress": False}
@@ -143,5 +157,23 @@ def run_load(
         stack.enter_context(befalls(events or {}))
         query = writer.start()
         query.awaitTermination()
-    progress = [p for p in query.recentProgress if p["kind"] == "batch"]
-    return Run(progress, query.journal(), load.rows * len(load.streams))
+    progress = query.recentProgress
+    parts = [[p for p in progress if (p["kind"] == "batch") == batch] for batch in (True, False)]
+    return Run(parts[0], query.journal(), load.rows * len(load.streams), parts[1])
+
+
+def wrong_answer(session: SparkSession, load: Load, folder: Path, name: str = "run") -> str:
+    """What is wrong with the answer of a run with the sink `parquet`, compared with Spark batch over the same files;
+    empty if nothing is. Compared are the number of rows and the sum of their hashes."""
+    own = session.newSession()
+    for stream in load.streams:
+        own.read.schema(load.ddl).parquet(str(folder / "input" / stream)).createOrReplaceTempView(stream)
+    want = own.sql(load.query.format(seconds=load.seconds))
+    got = own.read.parquet(str(folder / f"{name}-out"))
+    figures = [
+        rows.selectExpr("count(*)", f"sum(CAST(xxhash64({', '.join(rows.columns)}) AS DECIMAL(38)))").first()
+        for rows in (want, got.select(want.columns))
+    ]
+    if not figures[0] or not figures[0][0]:
+        return "there is nothing to compare"
+    return "" if figures[0] == figures[1] else f"{figures[1]} where Spark batch has {figures[0]} (rows, sum of hashes)"

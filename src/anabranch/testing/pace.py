@@ -1,7 +1,8 @@
 """Sites that take their time: rows with a service time, sites that are slow for a while. For tests and experiments.
 
 Many sites on a few cores behave like as many machines if each spends its time asleep. A row takes `service_us` at a
-site of full speed; what the site really computes counts towards it. `virtual` sites do not sleep but say that they did.
+site of full speed; what the site really computes counts towards it. Cold state lies on a disk of `disk_bytes_s`.
+`virtual` sites do not sleep but say that they did.
 
     with paced(Pace(service_us=50, slow=(Slow(site=3, factor=2.3, first=10),))):
         query = flow.writeStream...start()
@@ -40,6 +41,7 @@ class Pace:
     service_us: float  # of a row at a site of full speed
     slow: tuple[Slow, ...] = ()
     virtual: bool = False
+    disk_bytes_s: float = float("inf")
 
     def row_s(self, site: int, epoch: int) -> float:
         """Seconds per row at a site in an epoch."""
@@ -51,17 +53,24 @@ class Pace:
 
 
 class PacedClock(Clock):
-    def __init__(self, row_s: float, virtual: bool) -> None:
+    def __init__(self, row_s: float, byte_s: float, virtual: bool) -> None:
         super().__init__()
         self.row_s = row_s
+        self.byte_s = byte_s
         self.virtual = virtual
-        self.served_s = 0.0  # what the rows so far should have taken
+        self.served_s = 0.0  # what the work so far should have taken
 
     def elapsed_ms(self) -> float:
         return self.served_s * 1000 if self.virtual else super().elapsed_ms()
 
     def worked(self, rows: int) -> None:
-        self.served_s += rows * self.row_s
+        self._serve(rows * self.row_s)
+
+    def moved(self, bytes: int) -> None:
+        self._serve(bytes * self.byte_s)
+
+    def _serve(self, seconds: float) -> None:
+        self.served_s += seconds
         if not self.virtual:
             time.sleep(max(self.served_s - super().elapsed_ms() / 1000, 0.0))
 
@@ -72,7 +81,8 @@ class PacedTask(SiteTask):
         self.pace = pace
 
     def clock(self, site: int) -> Clock:
-        return PacedClock(self.pace.row_s(site, self.ticket.epoch), self.pace.virtual)
+        row_s = self.pace.row_s(site, self.ticket.epoch)
+        return PacedClock(row_s, 1 / self.pace.disk_bytes_s, self.pace.virtual)
 
 
 @contextmanager

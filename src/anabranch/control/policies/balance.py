@@ -1,8 +1,9 @@
 """The default: many moves a round, packed by what the sites can take, memory before work.
 
 1. Where a site has spilled or has more state than its budget, its cells go to where there is room, largest first.
-2. Then the site with the most work gives cells to the site that would finish first with them, as long as that relieves
-   the busier of the two. Several hot cells are packed at once: each step counts the ones before it.
+2. Then, if a site has clearly more work than is fair, the one with the most gives a cell to the site that would finish
+   first with it, and so on until all are about level. Several hot cells are packed at once: each step counts the ones
+   before it. How much is clear depends on how much the sites differ without a reason (the view's noise).
 3. A cell that alone is more work than a fair share of all sites together is reported: no move can help it.
 
 Sites of different speed are told apart by their work per row, so a slow site ends up with less.
@@ -21,8 +22,11 @@ class Balance(Policy):
     name = "balance"
     reads_memory = True
 
-    def __init__(self, imbalance: float = 1.15, overfull: float = 1.25, moves: int = 64) -> None:
-        self.imbalance = imbalance  # most over mean work below which sites count as balanced
+    def __init__(
+        self, imbalance: float = 1.15, level: float = 1.05, overfull: float = 1.25, moves: int = 64
+    ) -> None:  # fmt: skip
+        self.imbalance = imbalance  # most over fair work below which sites count as balanced
+        self.level = level  # to where work is moved once they do not
         self.overfull = overfull  # one cell's work over a fair share, from which on it is reported
         self.moves = moves  # per round
 
@@ -62,25 +66,32 @@ class Balance(Policy):
     # -- work --------------------------------------------------------------------------------------------------
 
     def _level(self, view: View, projection: Projection, refused: set[Key]) -> Proposals:
+        target = fair(view)
+        if target <= 0 or max(projection.busy.values()) <= max(self.imbalance, 1 + 2 * view.noise) * target:
+            return
+        least = min(c for s in view.site if (c := view.cost(s)) > 0)
         reported: set[Key] = set()
+        stuck: set[int] = set()  # sites that have nothing to give
         for _ in range(self.moves):
-            target = self._target(projection)
-            donor = max(projection.busy, key=lambda s: (projection.busy[s], -s))
+            donor = max((s for s in projection.busy if s not in stuck), key=lambda s: (projection.busy[s], -s))
             most = projection.busy[donor]
-            if target <= 0 or most <= self.imbalance * target:
+            if most <= max(self.level, 1 + view.noise) * target:
                 return
             cells = [c for c in here(view, projection, donor, set()) if c.rows_in]
             hot = max(cells, key=lambda c: (c.rows_in, c.key), default=None)
-            if hot is not None and projection.load(hot, donor) > self.overfull * target and hot.key not in reported:
+            if hot is not None and hot.rows_in * least > self.overfull * target and hot.key not in reported:
                 reported.add(hot.key)
-                alone = projection.load(hot, donor) / target
+                alone = hot.rows_in * least / target
                 yield Proposal(
                     Overfull(hot.operator, hot.cell, donor), f"one cell is {alone:.1f} times a site's fair share",
                     {"share": alone, "rows": hot.rows_in, "most": most, "target": target},
                 )  # fmt: skip
             best = self._best(projection, donor, most, [c for c in cells if c.key not in refused])
             if best is None:
-                return
+                stuck.add(donor)
+                if len(stuck) == len(projection.busy):
+                    return
+                continue
             cell, receiver, after = best
             move = Move(cell.operator, cell.cell, receiver)
             verdict = yield Proposal(
@@ -90,31 +101,34 @@ class Balance(Policy):
             )  # fmt: skip
             if verdict.allowed:
                 projection.apply(move)
-            else:
-                refused.add(cell.key)
-
-    @staticmethod
-    def _target(projection: Projection) -> float:
-        """The work of each site if all finished together: rows shared out in proportion to speed."""
-        speed = sum(1 / c for s in projection.busy if (c := projection.view.cost(s)) > 0)
-        return projection.view.rows / speed if speed else 0.0
+            refused.add(cell.key)  # either way: a cell has one move a round
 
     @staticmethod
     def _best(
         projection: Projection, donor: int, most: float, cells: list[CellView]
     ) -> tuple[CellView, int, float] | None:
-        """The cell and receiver after which the busier of the two sites has least; None if none is better than now."""
-        best: tuple[float, int, CellView, int] | None = None
+        """The cell and receiver after which the busier of the two sites has least; None if none is better than now.
+        Of receivers that are alike in this, the one that would finish first."""
+        best: tuple[tuple[float, float, int], CellView, int] | None = None
         others = [s for s in projection.busy if s != donor]
         for cell in cells:
             left = most - projection.load(cell, donor)
             for site in others:
-                after = max(left, projection.busy[site] + projection.load(cell, site))
-                if after < most and projection.room(site) >= cell.bytes:
-                    found = (after, cell.bytes, cell, site)
-                    if best is None or found[:2] < best[:2]:
-                        best = found
-        return None if best is None else (best[2], best[3], best[0])
+                then = projection.busy[site] + projection.load(cell, site)
+                worth = max(left, then), then, cell.bytes
+                if (
+                    worth[0] < most * (1 - 1e-9)
+                    and (best is None or worth < best[0])
+                    and projection.room(site) >= cell.bytes
+                ):
+                    best = worth, cell, site
+        return None if best is None else (best[1], best[2], best[0][0])
+
+
+def fair(view: View) -> float:
+    """The work of each site if all finished together: rows shared out in proportion to speed."""
+    speed = sum(1 / c for s in view.site if (c := view.cost(s)) > 0)
+    return view.rows / speed if speed else 0.0
 
 
 def here(view: View, projection: Projection, site: int, refused: set[Key]) -> list[CellView]:
