@@ -56,7 +56,7 @@ class Field:
         )  # fmt: skip
         try:
             ground = Ground(self, session)
-            warm = Load(epochs=4, sites=slots, cells=256, rows=1024)
+            warm = Load(epochs=12, sites=slots, rows=1024)
             run_load(session, warm, self.folder / f"warm-{slots}")
             yield ground
         finally:
