@@ -30,7 +30,7 @@ def test_an_experiment_runs_is_kept_and_is_reported_on(tmp_path: Path) -> None:
     told = anabranch("lab", "run", "flux.fig6", "--size", "small", "--seed", "5", "--out", str(out))
     assert told.stderr == ""
     kept = json.loads((out / "flux.fig6.json").read_text())
-    assert (kept["size"], kept["seed"], kept["driver"]) == ("small", 5, "simulator")
+    assert (kept["size"], kept["seed"], kept["driver"]) == ("small size", 5, "simulator")
     assert told.returncode == (0 if all(f["reproduced"] or f["explained"] for f in kept["findings"]) else 1)
     assert f"{len(kept['findings'])} claims: " in told.stdout
     again = anabranch("lab", "report", "--out", str(out))

@@ -51,5 +51,5 @@ def halved_outcome() -> Outcome:
     return outcome(experiment, simulate([experiment])[0], "small", 1, 0.5)
 
 
-def flat(rows: int, seconds: int = 8) -> Trace:
-    return Trace([Sample(float(n), n + 1.0, rows, rows * 1e-3) for n in range(seconds)])
+def flat(rows: int, seconds: int = 8, latency: float = 1e-3) -> Trace:
+    return Trace([Sample(float(n), n + 1.0, rows, rows * latency) for n in range(seconds)])

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from anabranch.lab.agreement import COMPARED, agreement, comparable, overlaid, selected, undisturbed
+from anabranch.lab.agreement import (
+    COMPARED,
+    LATENCY,
+    THROUGHPUT,
+    Yardstick,
+    agreement,
+    comparable,
+    overlaid,
+    selected,
+    undisturbed,
+)
 from anabranch.lab.experiment import Results
-from anabranch.lab.machine import MACHINE, Emulation
+from anabranch.lab.machine import MACHINE, Emulation, machine_sized
 from anabranch.lab.registry import BUILDERS, built
 from anabranch.lab.results import Finding
-from tests.lab.samples import flat, halved
+from anabranch.sim.scenario import MemoryCut, Site
+from tests.lab.samples import CALM, flat, halved
 
 
-def found(simulated: tuple[int, int], spark: tuple[int, int]) -> list[Finding]:
-    results = [Results({("calm", None): flat(a), ("loaded", None): flat(b)}) for a, b in (simulated, spark)]
-    return agreement(halved(), *results)
+def found(simulated: tuple[int, int], spark: tuple[int, int], yardstick: Yardstick = THROUGHPUT) -> list[Finding]:
+    one, two = (Results({("calm", None): flat(a), ("loaded", None): flat(b)}) for a, b in (simulated, spark))
+    return agreement(halved(), one, two, yardstick)
 
 
 def test_what_is_compared_is_there() -> None:
@@ -23,17 +34,26 @@ def test_what_is_compared_is_there() -> None:
 
 
 def test_drivers_agree_within_ten_points_of_the_undisturbed_throughput() -> None:
-    share, order = found((1000, 430), (40, 21))
+    share, order = found((1000, 430), (400, 210))
     assert share.reproduced
     assert (share.paper, share.text) == ("0.43", "0.53")
     assert order.reproduced
-    share, _ = found((1000, 430), (40, 22))
+    share, _ = found((1000, 430), (400, 214))
     assert not share.reproduced
 
 
 def test_the_order_of_variants_counts_where_they_have_one() -> None:
     assert [f.reproduced for f in found((1000, 940), (1000, 1030))] == [True, False]
-    assert [f.reproduced for f in found((1000, 960), (1000, 1030))] == [True, True]
+    assert [f.reproduced for f in found((1000, 955), (1000, 1030))] == [True, True]
+
+
+def test_latencies_agree_when_rows_wait_on_both_or_on_neither() -> None:
+    def latency(calm: float, other: float) -> Results:
+        return Results({("calm", None): flat(1000, latency=calm), ("loaded", None): flat(1000, latency=other)})
+
+    for other, agree in ((1.9, False), (2.1, True), (1e6, True)):
+        share, _ = agreement(halved(), latency(1.0, 50.0), latency(1.0, other), LATENCY)
+        assert share.reproduced == agree
 
 
 def test_each_variant_runs_at_a_few_of_its_points() -> None:
@@ -61,10 +81,16 @@ def test_both_curves_are_in_one_plot_in_one_colour() -> None:
 def test_the_simulator_runs_what_spark_runs() -> None:
     emulation = replace(Emulation(), epoch=0.5, cells_per_site=32)
     for run in selected(built("flux.fig6", MACHINE), emulation).runs:
-        operator = run.scenario.operator
-        assert operator.cells_per_site * operator.cell_bytes == 64 * 800_000
-        assert operator.cells_per_site == 32
+        assert run.scenario.operator.cells_per_site == 32
         if run.scenario.adaptation is not None:
             assert run.scenario.adaptation.policy == "flux.balance"
             assert run.scenario.adaptation.limits
             assert run.scenario.adaptation.pace.least == 0.5
+
+
+def test_memory_is_less_as_there_are_fewer_cells() -> None:
+    scenario = replace(CALM, sites=(Site(memory=800), Site()), cuts=(MemoryCut(0, 1.0, 400),))
+    sized = machine_sized(scenario, replace(Emulation(), cells_per_site=2))
+    assert [s.memory for s in sized.sites] == [200, None]
+    assert [c.memory for c in sized.cuts] == [100]
+    assert sized.operator.cell_bytes == CALM.operator.cell_bytes

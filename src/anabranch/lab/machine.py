@@ -26,17 +26,18 @@ class Emulation:
 
 
 def machine_sized(scenario: Scenario, emulation: Emulation) -> Scenario:
-    """What both the simulator and Spark run. State per site stays as large."""
+    """What both the simulator and Spark run. Cells stay as large; memory is less as there are fewer of them."""
     operator, adaptation = scenario.operator, scenario.adaptation
     if adaptation is not None:
         pace = Pace(least=emulation.epoch, damped=True, most=LONGEST * emulation.epoch)
         adaptation = replace(adaptation, pace=pace, limits=True)
-    cells = emulation.cells_per_site
-    size = operator.cell_bytes * operator.cells_per_site // cells
+    fewer = emulation.cells_per_site / operator.cells_per_site
     return replace(
         scenario,
+        sites=tuple(replace(s, memory=None if s.memory is None else round(s.memory * fewer)) for s in scenario.sites),
         seconds=min(scenario.seconds, emulation.epochs * emulation.epoch),
-        operator=replace(operator, cells_per_site=cells, cell_bytes=size),
+        operator=replace(operator, cells_per_site=emulation.cells_per_site),
         exchange=replace(scenario.exchange, buffer=min(scenario.exchange.buffer, EVEN)),
+        cuts=tuple(replace(c, memory=round(c.memory * fewer)) for c in scenario.cuts),
         adaptation=adaptation,
     )

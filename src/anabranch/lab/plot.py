@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 COLOURS = ("#0b6e99", "#d1495b", "#e09f3e", "#3a7d44", "#6c4ab6", "#7a7a7a")
 INK, FAINT = "#333333", "#e3e3e3"
 DPI = 144
+MANY = 4  # curves, above which the legend is beside the axes
 
 
 def png(outcome: Outcome) -> bytes:
     """All axes of the figure side by side."""
-    figure = _figure()(figsize=(6.4 * len(outcome.plots), 4.1), dpi=DPI, layout="constrained")
+    width = sum(8.0 if len(p.curves) > MANY else 6.4 for p in outcome.plots)
+    figure = _figure()(figsize=(width, 4.1), dpi=DPI, layout="constrained")
     for axes, plot in zip(figure.subplots(1, len(outcome.plots), squeeze=False)[0], outcome.plots, strict=True):
         _draw(axes, plot)
     out = BytesIO()
@@ -57,7 +59,8 @@ def _draw(axes: Any, plot: Plot) -> None:
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(colors=INK)
-    axes.legend(frameon=False, fontsize=9, labelcolor=INK)
+    beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if len(plot.curves) > MANY else {}
+    axes.legend(frameon=False, fontsize=9, labelcolor=INK, **beside)
 
 
 def _line(axes: Any, curve: Curve, colour: str) -> None:

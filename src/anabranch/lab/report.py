@@ -47,7 +47,7 @@ def show(console: Console, outcome: Outcome) -> None:
 
 
 def told(outcome: Outcome) -> str:
-    return f"{outcome.size} size, seed {outcome.seed}, {outcome.seconds:.0f} s"
+    return f"{outcome.size}, seed {outcome.seed}, {outcome.seconds:.0f} s"
 
 
 def _table(outcome: Outcome) -> Table:

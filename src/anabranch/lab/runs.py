@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from rich.status import Status
 
 from anabranch.errors import SettingError
 from anabranch.lab import agreement
-from anabranch.lab.experiment import SIZES
+from anabranch.lab.experiment import PAPER, SIZES, Experiment, Size
 from anabranch.lab.machine import MACHINE
 from anabranch.lab.page import page
 from anabranch.lab.plot import png
@@ -26,16 +27,24 @@ PAGE = "report.html"
 
 def run_simulated(console: Console, name: str, size: str, seed: int, out: Path, processes: int) -> bool:
     """Whether every claim is settled. What is done when somebody interrupts is kept."""
-    experiments = [built(n, SIZES[size], seed) for n in matching(name)]
+    experiments = [_sized(built(n, SIZES[size], seed), SIZES[size]) for n in matching(name)]
     done: list[Outcome] = []
     with console.status("") as status:
         began = time.perf_counter()
         of_runs = simulated(experiments, processes, lambda n, of: status.update(f"{n} of {of} runs"))
         for experiment, results in zip(experiments, of_runs, strict=True):
             now = time.perf_counter()
-            done.append(_keep(console, outcome(experiment, results, size, seed, now - began), out))
+            done.append(_keep(console, outcome(experiment, results, f"{size} size", seed, now - began), out))
             began = now
     return _told(console, done, out)
+
+
+def _sized(experiment: Experiment, size: Size) -> Experiment:
+    """With its size among the parameters, where that is not the paper's."""
+    if size == PAPER:
+        return experiment
+    less = {"here": f"{size.sites} sites, runs {size.seconds:g} times as long as at the paper's size"}
+    return replace(experiment, parameters={**experiment.parameters, **less})
 
 
 def run_compared(console: Console, name: str, seed: int, out: Path, start: Callable[[int], Any]) -> bool:
