@@ -97,10 +97,11 @@ def undisturbed(run: Run) -> bool:
 
 
 def run_all(runner: OnSpark, experiment: Experiment, say: Say) -> Results:
+    """The undisturbed run, which is the measure of all others, comes last: a young JVM is slow."""
     say(f"{experiment.name}: warming up", "")
     runner.warm_up(experiment.runs[0].scenario)
     traces = {}
-    for number, run in enumerate(experiment.runs, 1):
+    for number, run in enumerate(reversed(experiment.runs), 1):
         what = f"{experiment.name} on Spark, run {number} of {len(experiment.runs)}: {called(*_key(run))}"
         say(what, "")
         traces[_key(run)] = runner.run(run.scenario, partial(_epoch, say, what))

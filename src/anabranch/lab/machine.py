@@ -20,7 +20,7 @@ EVEN = 256  # rows of buffer that even out the luck of the draw, which Spark's e
 class Emulation:
     epoch: float = 2.0  # seconds of the experiment that an epoch lasts at full speed
     epochs: int = 8  # that a run has at most
-    slow_motion: float = 2.0  # real seconds in one of the experiment's
+    slow_motion: float = 1.5  # real seconds in one of the experiment's
     rows: int = 400  # per site and epoch
     cells_per_site: int = 8
 

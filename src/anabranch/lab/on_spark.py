@@ -31,7 +31,7 @@ from anabranch.testing import Load, Pace, Run, Slow, run_load, several
 from anabranch.testing.events import Event
 from anabranch.testing.load import JOIN
 
-LEAD = 5  # epochs before the trace begins
+LEAD = 4  # epochs before the trace begins
 HASTE = 10  # times as fast are these
 PARTS = 10  # samples of an epoch
 PAYLOAD = 200  # bytes of a row, where memory is the point
