@@ -108,11 +108,12 @@ def test_epochs_become_a_trace_in_the_seconds_and_rows_of_the_experiment() -> No
 
 @pytest.mark.spark
 def test_a_loaded_site_holds_up_the_others_until_cells_have_moved(spark: Any, tmp_path: Path) -> None:
-    runner = OnSpark(spark, EMULATION, tmp_path)
+    emulation = replace(EMULATION, slow_motion=0.6)
+    runner = OnSpark(spark, emulation, tmp_path)
     loaded = replace(CALM, loads=(CpuLoad(1, 0.5, left=0.25),), seconds=3.0)
-    adapted = replace(loaded, adaptation=Adaptation("flux.balance"))
+    adapted = replace(loaded, adaptation=Adaptation("balance"))
     told: list[int] = []
-    runs = [machine_sized(s, EMULATION) for s in (loaded, adapted)]
+    runs = [machine_sized(s, emulation) for s in (loaded, adapted)]
     static, flux = (runner.run(s, lambda epoch, of: told.append(epoch)) for s in runs)
     assert told == list(range(1, LEAD + 7)) * 2
     assert len(static.samples) == len(flux.samples) == 6 * PARTS

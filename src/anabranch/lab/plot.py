@@ -60,7 +60,7 @@ def _draw(axes: Any, plot: Plot) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(colors=INK)
     beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if len(plot.curves) > MANY else {}
-    axes.legend(frameon=False, fontsize=9, labelcolor=INK, **beside)
+    axes.legend(frameon=False, fontsize=9, labelcolor=INK, handlelength=3.2, **beside)
 
 
 def _line(axes: Any, curve: Curve, colour: str) -> None:
