@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from anabranch.lab.agreement import comparable
 from anabranch.lab.machine import Emulation, machine_sized
 from anabranch.lab.measures import steady
 from anabranch.lab.on_spark import LEAD, PARTS, OnSpark, trace
+from anabranch.lab.registry import BUILDERS
 from anabranch.sim.scenario import MB, Adaptation, CpuLoad, MemoryCut, Producers, Site, TwoLevel, Uniform
 from anabranch.testing import Run, Slow
 from tests.lab.samples import CALM
@@ -97,7 +99,7 @@ def test_epochs_become_a_trace_in_the_seconds_and_rows_of_the_experiment() -> No
     }  # fmt: skip
     progress = [epoch(n, 5000, 0) for n in range(LEAD)]
     progress += [epoch(LEAD, 1000, 40), epoch(LEAD + 1, 2000, 0)]
-    made = trace(Run(progress, [move], 200), EMULATION, service=1e-3)
+    made = trace(Run(progress, [move], 200, []), EMULATION, service=1e-3)
     assert (made.samples[0].start, made.samples[-1].end) == (0.0, 1.5)
     assert made.throughput(0.0, 0.5) * 0.5 == pytest.approx(160 * 5)  # each row stands for five
     assert made.throughput(0.5, 1.5) == pytest.approx(240 * 5)
@@ -108,7 +110,7 @@ def test_epochs_become_a_trace_in_the_seconds_and_rows_of_the_experiment() -> No
 
 @pytest.mark.spark
 def test_a_loaded_site_holds_up_the_others_until_cells_have_moved(spark: Any, tmp_path: Path) -> None:
-    emulation = replace(EMULATION, slow_motion=0.6)
+    emulation = replace(EMULATION, slow_motion=1.0)
     runner = OnSpark(spark, emulation, tmp_path)
     loaded = replace(CALM, loads=(CpuLoad(1, 0.5, left=0.25),), seconds=3.0)
     adapted = replace(loaded, adaptation=Adaptation("balance"))
@@ -117,15 +119,15 @@ def test_a_loaded_site_holds_up_the_others_until_cells_have_moved(spark: Any, tm
     static, flux = (runner.run(s, lambda epoch, of: told.append(epoch)) for s in runs)
     assert told == list(range(1, LEAD + 7)) * 2
     assert len(static.samples) == len(flux.samples) == 6 * PARTS
-    assert steady(static) < 0.65 * static.samples[0].throughput
-    assert steady(flux) > 1.2 * steady(static)
+    assert steady(static) < 0.8 * static.samples[0].throughput
+    assert steady(flux) > 1.1 * steady(static)
     assert static.moves == []
     assert {m.donor for m in flux.moves} == {1}
 
 
 @pytest.mark.spark
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["flux.fig6", "flux.fig7"])
+@pytest.mark.parametrize("name", comparable(list(BUILDERS)))
 def test_simulator_and_spark_agree(name: str, tmp_path: Path) -> None:
     """In a process of its own, whose session has a task slot for each site."""
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "TZ": "UTC"}

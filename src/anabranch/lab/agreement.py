@@ -47,12 +47,12 @@ LATENCY = Yardstick("latency", steady_latency, lambda a, b: (a > 2) == (b > 2))
 class Comparison:
     emulation: Emulation = field(default_factory=Emulation)
     yardstick: Yardstick = THROUGHPUT
-    notes: tuple[str, ...] = ()
 
 
 COMPARED = {
     "flux.fig6": Comparison(),
     "flux.fig7": Comparison(),
+    "flux.fig9": Comparison(Emulation(epoch=1.0, epochs=20, slow_motion=1.0, cells_per_site=16), LATENCY),
 }
 
 Key = tuple[str, float | None]
@@ -119,7 +119,7 @@ def compared(
         experiment, agreement(experiment, simulated, spark, comparison.yardstick),
         overlaid(experiment, simulated, spark),
         f"{MACHINE.sites} sites", seed, seconds, driver="Spark", against="simulator",
-        parameters=told(experiment, comparison.emulation), notes=comparison.notes,
+        parameters=told(experiment, comparison.emulation), notes=(),
     )  # fmt: skip
 
 
