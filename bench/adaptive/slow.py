@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median
+from statistics import fmean, median
 
 from anabranch.testing import Load, Pace, Run, Slow
 from bench.adaptive.scenario import SITES, Field, Figure, Scenario
@@ -45,7 +45,7 @@ def measure(field: Field) -> Iterator[Figure]:
 def rounds(run: Run, full: float) -> float:
     """How many rounds the policy took from the first move until the speed was back; infinite if it was not."""
     for first in range(SINCE, len(run.ms) - WINDOW + 1):
-        if full / median(run.ms[first : first + WINDOW]) >= 0.9 * IDEAL:
+        if full / fmean(run.ms[first : first + WINDOW]) >= 0.9 * IDEAL:
             before = {e["round"] for e in run.moves if SINCE <= e["at"] < run.progress[first]["epoch"]}
             return float(max(before) - min(before) + 1) if before else 0.0
     return float("inf")
