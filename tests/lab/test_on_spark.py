@@ -14,7 +14,7 @@ import pytest
 
 from anabranch.lab.agreement import comparable
 from anabranch.lab.machine import Emulation, machine_sized
-from anabranch.lab.measures import steady
+from anabranch.lab.measures import steady_latency
 from anabranch.lab.on_spark import LEAD, PARTS, OnSpark, trace
 from anabranch.lab.registry import BUILDERS
 from anabranch.sim.scenario import MB, Adaptation, CpuLoad, MemoryCut, Producers, Site, TwoLevel, Uniform
@@ -109,7 +109,8 @@ def test_epochs_become_a_trace_in_the_seconds_and_rows_of_the_experiment() -> No
 
 
 @pytest.mark.spark
-def test_a_loaded_site_holds_up_the_others_until_cells_have_moved(spark: Any, tmp_path: Path) -> None:
+def test_rows_take_long_at_a_loaded_site_until_cells_have_moved(spark: Any, tmp_path: Path) -> None:
+    """Told by what sites say of themselves, which is the same on a busy machine; epochs are not."""
     emulation = replace(EMULATION, slow_motion=1.0)
     runner = OnSpark(spark, emulation, tmp_path)
     loaded = replace(CALM, loads=(CpuLoad(1, 0.5, left=0.25),), seconds=3.0)
@@ -119,8 +120,9 @@ def test_a_loaded_site_holds_up_the_others_until_cells_have_moved(spark: Any, tm
     static, flux = (runner.run(s, lambda epoch, of: told.append(epoch)) for s in runs)
     assert told == list(range(1, LEAD + 7)) * 2
     assert len(static.samples) == len(flux.samples) == 6 * PARTS
-    assert steady(static) < 0.8 * static.samples[0].throughput
-    assert steady(flux) > 1.1 * steady(static)
+    assert sum(s.rows for s in static.samples) == sum(s.rows for s in flux.samples) == 6 * 2 * 500
+    assert steady_latency(static) > 1.8 * static.samples[0].mean_latency
+    assert steady_latency(flux) < 0.85 * steady_latency(static)
     assert static.moves == []
     assert {m.donor for m in flux.moves} == {1}
 
