@@ -146,7 +146,7 @@ def _level(one: float, two: float) -> bool:
 def shares(experiment: Experiment, results: Results, measure: Callable[[Trace], float]) -> dict[Key, float]:
     """Relative to the first run, in which nothing is disturbed."""
     keys = [_key(run) for run in experiment.runs]
-    return {key: measure(results[key]) / measure(results[keys[0]]) for key in keys}
+    return {key: float(measure(results[key]) / measure(results[keys[0]])) for key in keys}
 
 
 def _key(run: Run) -> Key:

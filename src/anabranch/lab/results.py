@@ -105,7 +105,7 @@ def _finding(claim: Claim, results: Results) -> Finding:
     holds = claim.low <= ours <= claim.high
     why, explained = "", False
     if claim.differs is not None:
-        explained = claim.differs.true(results)
+        explained = bool(claim.differs.true(results))
         why = claim.differs.why if explained else f"(not so in this run: {claim.differs.why})"
     return Finding(claim.says, claim.paper, ours, written(ours, claim.unit, claim.digits), holds, why, explained)
 
