@@ -1,18 +1,17 @@
-"""Lanes: every row between its producer and its site, in order, and what a producer may still produce.
+"""Lanes: every row between its producer and its site, and what a producer may still produce.
 
-One lane per (producer, site): a ring of cell numbers, oldest first. The first `connection` rows of a lane are in the
-connection's queue, in flight and no longer to be recalled; the rest is in the producer's buffer, which is of one size
-for all its lanes together and for the rows of stalled cells. A producer goes on until the next row fits in neither.
-With a buffer divided among the connections (`shared=False`) the queues are longer and there is no buffer: the first
-row whose queue is full stops its producer. That is Exchange; the shared buffer is Flux's (F3).
+One lane per (producer, site): the connection, a ring of cell numbers, oldest first, no longer to be recalled. Behind all
+lanes of a producer is its buffer, keyed by cell (F3): so many rows of each, and per lane the cells that have rows, which
+take turns. A cell that many rows wait for does not hold up its neighbours; a stalled one has no turn. The buffer is of
+one size for all cells together, and a producer goes on until the next row fits neither into it nor into its connection.
+With a buffer divided among the connections (`shared=False`) the connections are longer and there is no buffer: the
+first row whose connection is full stops its producer. That is Exchange; the shared buffer is Flux's.
 
 A connection delivers whole packets. A site that gets few rows therefore gets them in bursts, and a short sample of it
 says little: what Flux's policy stumbles over when its collection phases are short (figure 8 of the paper).
 
 Rows are single here; only their taking and making is done in bulk. Which rows a site has taken is read from the rings
 later (`tally`), when somebody asks for counts per cell.
-
-Known limit: a lane is first in, first out over all its cells, where Flux takes the cells of a destination in turn.
 """
 
 from __future__ import annotations
@@ -22,33 +21,36 @@ from typing import Any
 
 import numpy as np
 
+from anabranch.sim.rings import Rings
 from anabranch.sim.scenario import Exchange
 
 AHEAD = 2048  # rows of each producer that are drawn in advance
+BEHIND = 2048  # rows of a lane that have been taken and are not yet counted
 
 
 class Lanes:
     def __init__(
         self, exchange: Exchange, sites: int, owner: tuple[int, ...], draw: Callable[[tuple[int, int]], Any]
     ) -> None:
-        n, self.n = sites, sites
+        n, self.n, self.cells = sites, sites, len(owner)
         self.draw = draw
         self.packet = exchange.packet
         self.connection = exchange.connection
         self.buffer = exchange.buffer
         if not exchange.shared:
             self.connection, self.buffer = exchange.connection + exchange.buffer // sites, 0
-        self.owner = np.array(owner, dtype=np.int32)  # of each cell; where its rows go
-        size = 1 << int(np.ceil(np.log2(2 * (self.connection + self.buffer) + 256)))
-        self._mask = size - 1
-        self._ring = np.zeros((n * n, size), dtype=np.int32 if len(owner) > 1 << 15 else np.int16)
-        self._flat = self._ring.reshape(-1)
-        self._base = np.arange(n * n) * size
-        # One lane more per producer stands for its stalled cells; it is always empty and never has room.
-        self.head = np.zeros(n * n, dtype=np.int64)
-        self.tail = np.zeros(n * n, dtype=np.int64)
+        self.owner = np.array(owner, dtype=np.int32)  # of each cell; where its rows go, -1 while it is stalled
+        kind = np.int32 if self.cells > 1 << 15 else np.int16
+        self._connections = Rings(n * n, self.connection + BEHIND, kind)
+        self.head, self.tail = self._connections.head, self._connections.tail
         self._sent_off = np.zeros(n * n, dtype=np.int64)
         self._counted = np.zeros(n * n, dtype=np.int64)
+        self.held = np.zeros((n, self.cells), dtype=np.int32)  # rows in the buffers, by producer and cell
+        self._held = self.held.reshape(-1)
+        self._queued = np.zeros(n * n, dtype=np.int64)  # of these, by lane, without those of stalled cells
+        self._turns = Rings(n * n, self.cells, kind)  # cells with rows in the buffer, each once
+        self._seen = np.zeros(n * self.cells, dtype=np.int64)
+        # One lane more per producer stands for its stalled cells; it is always empty and never has room.
         self._room_end = np.full(n * n + n, self.connection)
         self._room_end[n * n :] = 0
         self._turn = np.zeros(n, dtype=np.int64)
@@ -59,16 +61,15 @@ class Lanes:
         self._at = np.zeros(n, dtype=np.int64)
         self._made_from = np.zeros(n, dtype=np.int64)
         self._window = 0
-        self.stalled: dict[int, Any] = {}  # cell -> rows held for it, per producer
-        self.made = np.zeros(len(owner), dtype=np.int64)
-        self.taken = np.zeros(len(owner), dtype=np.int64)
+        self.made = np.zeros(self.cells, dtype=np.int64)
+        self.taken = np.zeros(self.cells, dtype=np.int64)
         self._route()
 
     # -- sites take ----------------------------------------------------------------------------------------------
 
     @property
     def length(self) -> Any:
-        """Rows in each lane, as producers by sites."""
+        """Rows in each connection, as producers by sites."""
         return (self.tail - self.head).reshape(self.n, self.n)
 
     def take(self, want: Any) -> Any:
@@ -87,9 +88,8 @@ class Lanes:
 
     def _arrived(self) -> Any:
         """Rows that have reached their site: whole packets, and what a producer has sent off before they were full."""
-        sent = np.minimum(self.tail, self.head + self.connection)
-        whole = sent - sent % self.packet
-        return (np.maximum(whole, np.minimum(self._sent_off, self.tail)) - self.head).clip(0).reshape(self.n, self.n)
+        whole = self.tail - self.tail % self.packet
+        return (np.maximum(whole, self._sent_off) - self.head).clip(0).reshape(self.n, self.n)
 
     def _shared(self, length: Any, number: Any) -> Any:
         """Even shares of what there is, where some lanes have less than their share."""
@@ -117,18 +117,14 @@ class Lanes:
 
     def cells_taken(self, site: int) -> Any:
         """The cells of the rows that one site has taken since it was last asked; counted in `taken` from now on."""
-        lanes = np.arange(site, self.n * self.n, self.n)
+        lanes = self._lanes(site)
         cells = self._cells(self._counted[lanes], self.head[lanes], lanes)
         self._counted[lanes] = self.head[lanes]
         np.add.at(self.taken, cells, 1)
         return cells
 
     def _cells(self, start: Any, end: Any, lanes: Any = None) -> Any:
-        counts = end - start
-        base = self._base if lanes is None else self._base[lanes]
-        first = np.cumsum(counts) - counts
-        position = np.arange(int(counts.sum())) + np.repeat(start - first, counts)
-        return self._flat[np.repeat(base, counts) + (position & self._mask)]
+        return self._connections.between(np.arange(self.n * self.n) if lanes is None else lanes, start, end - start)
 
     # -- producers make ------------------------------------------------------------------------------------------
 
@@ -137,13 +133,14 @@ class Lanes:
         of the most saves work: a window of rows that is too short costs another turn, the rest of a long one is lost."""
         self._window = min(AHEAD // 2, guess + guess // 8 + 8)
         made = np.zeros(self.n, dtype=np.int64)
-        if int((self.tail - self._counted).max()) + self._window > self._mask:
+        if int((self.tail - self._counted).max()) + self.connection > self._connections.size:
             self.tally()
         going = np.flatnonzero(limit > 0)
         while len(going):
             done, stopped = self._some(going, limit[going] - made[going])
             made[going] += done
             going = going[~stopped]
+        self._forward()
         return made
 
     def _some(self, who: Any, limit: Any) -> tuple[Any, Any]:
@@ -159,7 +156,7 @@ class Lanes:
         start = np.cumsum(counts) - counts
         # A row is beyond its connection if there are as many before it in its lane as the connection has places.
         end = start + self._room_end
-        end[: n * n] -= self.tail - self.head
+        end[: n * n] -= self.tail - self.head + self._queued
         position = self._range[: len(order)]
         beyond = np.empty(len(order), dtype=bool)
         beyond[order] = position >= end.take(sorted_)
@@ -169,28 +166,48 @@ class Lanes:
         done = fits.sum(axis=1)
         self._at[who] += done
         kept = np.flatnonzero(fits.reshape(-1).take(order))
-        cells = self._ahead.take(index.take(order.take(kept)))
-        lanes = sorted_.take(kept)
-        self._append(lanes, kept - start.take(lanes), cells)
+        source = index.take(order.take(kept))
+        self._hold(source // AHEAD, self._ahead.take(source).astype(np.intp), sorted_.take(kept))
         return done, done < width
 
     def free(self) -> Any:
         """Rows that still fit into each producer's buffer."""
-        held = np.maximum(self.length - self.connection, 0).sum(axis=1)
-        for rows in self.stalled.values():
-            held += rows
-        return self.buffer - held
+        beyond = np.maximum(self.tail - self.head + self._queued - self.connection, 0).reshape(self.n, self.n)
+        stalled = np.flatnonzero(self.owner < 0)
+        return self.buffer - beyond.sum(axis=1) - self.held[:, stalled].sum(axis=1)
 
-    def _append(self, lanes: Any, rank: Any, cells: Any) -> None:
-        """Rows at the ends of their lanes; `rank` counts those of one lane from 0."""
-        n = self.n
-        if self.stalled:
-            held = lanes >= n * n
-            for lane, cell in zip(lanes[held].tolist(), cells[held].tolist(), strict=True):
-                self.stalled[cell][lane - n * n] += 1
-            lanes, rank, cells = lanes[~held], rank[~held], cells[~held]
-        self._flat[self._base.take(lanes) + ((self.tail.take(lanes) + rank) & self._mask)] = cells
-        self.tail += np.bincount(lanes, minlength=n * n)
+    def _hold(self, producers: Any, cells: Any, lanes: Any) -> None:
+        """Rows into the buffers, in the order of their lanes."""
+        keys = producers * self.cells + cells
+        index = self._range[: len(keys)]
+        self._seen[keys[::-1]] = index[::-1]
+        new = (self._seen[keys] == index) & (self._held[keys] == 0) & (lanes < self.n * self.n)
+        np.add.at(self._held, keys, 1)
+        self._queued += np.bincount(lanes, minlength=self.n * self.n)[: self.n * self.n]
+        self._turns.append(lanes[new], cells[new])
+
+    def _forward(self) -> None:
+        """Rows from the buffers into connections that have room, cell by cell in turn."""
+        more = np.minimum(self.connection - (self.tail - self.head), self._queued)
+        while True:
+            lanes = np.flatnonzero(more > 0)
+            if not len(lanes):
+                return
+            want, turns = more[lanes], self._turns
+            active = turns.tail[lanes] - turns.head[lanes]
+            number = np.minimum(want, active)
+            lane, each = np.repeat(lanes, number), np.repeat(np.maximum(want // active, 1), number)
+            cells = turns.pop(lanes, number).astype(np.intp)
+            keys = lane // self.n * self.cells + cells
+            have = self._held[keys]
+            sent = np.minimum(have, each)
+            self._held[keys] = have - sent
+            self._connections.append(np.repeat(lane, sent), np.repeat(cells, sent))
+            again = sent < have
+            turns.append(lane[again], cells[again])
+            gone = np.bincount(lane, weights=sent, minlength=self.n * self.n).astype(np.int64)
+            self._queued -= gone
+            more -= gone
 
     def _refill(self) -> None:
         """Drop what has been made from the rows drawn in advance, and draw as many."""
@@ -221,34 +238,28 @@ class Lanes:
     def stall(self, cell: int) -> Any:
         """Hold the cell's rows back from now on. What is in a connection already is not; the position in each of the
         owner's lanes up to which rows have to be taken before none of this cell can come any more."""
-        site = int(self.owner[cell])
-        lanes = np.arange(site, self.n * self.n, self.n)
-        flying = np.minimum(self.head[lanes] + self.connection, self.tail[lanes])
-        held = np.zeros(self.n, dtype=np.int64)
-        for producer, lane in enumerate(lanes):
-            position = self._base[lane] + (np.arange(flying[producer], self.tail[lane]) & self._mask)
-            rows = self._flat[position]
-            keep = rows[rows != cell]
-            held[producer] = len(rows) - len(keep)
-            if held[producer]:
-                self._flat[position[: len(keep)]] = keep
-                self.tail[lane] -= held[producer]
-        self._sent_off[lanes] = np.maximum(self._sent_off[lanes], flying)  # the acknowledgement goes out with them
-        self.stalled[cell] = held
+        lanes = self._lanes(int(self.owner[cell]))
+        held = self.held[:, cell]
+        self._turns.remove(lanes[held > 0], cell)
+        self._queued[lanes] -= held
+        flying = self.tail[lanes]
+        self._sent_off[lanes] = flying  # the acknowledgement goes out with them
         self.owner[cell] = -1
         self._route()
         return lanes, flying
 
     def resume(self, cell: int, site: int) -> None:
         """Send the cell's rows to the site, those that were held first."""
-        held = self.stalled.pop(cell)
+        lanes = self._lanes(site)
+        held = self.held[:, cell]
         self.owner[cell] = site
         self._route()
-        for producer in np.flatnonzero(held):
-            lane = producer * self.n + site
-            position = self._base[lane] + (np.arange(self.tail[lane], self.tail[lane] + held[producer]) & self._mask)
-            self._flat[position] = cell
-            self.tail[lane] += held[producer]
+        self._queued[lanes] += held
+        self._turns.append(lanes[held > 0], np.full(int((held > 0).sum()), cell))
+        self._forward()
+
+    def _lanes(self, site: int) -> Any:
+        return np.arange(site, self.n * self.n, self.n)
 
     def all_made(self) -> Any:
         """Rows made per cell since the beginning."""
@@ -256,7 +267,4 @@ class Lanes:
 
     def waiting(self) -> Any:
         """Rows per cell that have been made and not taken: with `tally`, all there are."""
-        found = np.bincount(self._cells(self.head, self.tail), minlength=len(self.taken))
-        for cell, rows in self.stalled.items():
-            found[cell] += int(rows.sum())
-        return found
+        return np.bincount(self._cells(self.head, self.tail), minlength=self.cells) + self.held.sum(axis=0)

@@ -2,15 +2,15 @@
 
 State beyond the site's memory is written to disk, the cell longest in memory first. Rows for a cell on disk are staged
 in pages, one per cell. When a page is full, all staged pages are written (one seek each) and the rotation takes its next
-step: the cell longest in memory is written, the one longest on disk is read with its waiting rows, and these are
-processed. When memory is free again, cells are read back without writing others.
+step: the cell longest in memory is written. Whenever there is room, the cell longest on disk is read with its waiting
+rows, and these are processed.
 
-All I/O is synchronous: the site is blocked for it, and handles messages of the controller and of other sites only
-between two operations (`when_free`). While it drains a cell that is about to leave, it begins no new operation.
+All I/O is synchronous: the site is blocked while it writes its pages, or writes or reads one cell, and handles messages
+of the controller and of other sites only between two of these (`when_free`). While it drains a cell that is about to
+leave, it begins no new one.
 
-Known limits: waiting rows count as processed at the moment they have been read; the time for it is charged after. The
-paper leaves the local mechanism to a technical report; that a page is 4 KB and that a full page turns the rotation is
-ours (docs/lab.md).
+The paper leaves the local mechanism to a technical report; that a page is 4 KB and that a full page turns the rotation
+is ours (docs/lab.md).
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ class Spill:
         self.arrived = np.zeros(cells)  # the sum of their times
         self.in_page = np.zeros(cells, dtype=np.int64)  # of these, not yet written
         self.draining = [0] * n  # cells that are about to leave
+        self._turning = [False] * n  # the pages are written, a cell is to follow
+        self._catching_up = [0] * n  # cells whose waiting rows are being processed
         self._messages: list[list[Callable[[], None]]] = [[] for _ in range(n)]
         stage.staged = self._stage_rows
 
@@ -72,11 +74,12 @@ class Spill:
         """The next thing the site has to do about its memory, if any."""
         while not self.stage.blocked[site] and self._messages[site]:
             self._messages[site].pop(0)()
-        if self.stage.blocked[site] or self.draining[site]:
+        if self.stage.blocked[site] or self.draining[site] or self._catching_up[site]:
             return
-        if self.hot_bytes(site) > self.budget[site] and self.resident[site]:
+        room = self.hot_bytes(site) + self.size <= self.budget[site]
+        if self.resident[site] and (self.hot_bytes(site) > self.budget[site] or (self._turning[site] and not room)):
             self._write(site)
-        elif self.on_disk[site] and self.hot_bytes(site) + self.size <= self.budget[site]:
+        elif self.on_disk[site] and room:
             cell = self.on_disk[site].popleft()
             self._io(site, self._reading(site, cell), lambda: self._activate(site, cell))
 
@@ -91,9 +94,8 @@ class Spill:
         self.on_disk[site].remove(cell)
 
         def read() -> None:
-            self._process(site, cell)
             self._thaw(site, cell)
-            then()
+            self._process(site, cell, then)
 
         self._io(site, self._reading(site, cell), read)
 
@@ -113,25 +115,18 @@ class Spill:
         self.kernel.after(seconds, end)
 
     def _write(self, site: int) -> None:
+        self._turning[site] = False
         cell = self.resident[site].popleft()
         self.pack(site)
         self._freeze(site, cell)
         self._io(site, self.disk[site].seconds(self.size), lambda: self.on_disk[site].append(cell))
 
     def _rotate(self, site: int) -> None:
-        out, back = self.resident[site].popleft(), self.on_disk[site].popleft()
         pages = np.flatnonzero(self.in_page * self._at(site))
         staged = int(self.in_page[pages].sum()) * self.operator.row_bytes
         self.in_page[pages] = 0
-        self.pack(site)
-        seconds = self.disk[site].seconds(staged, len(pages)) + self.disk[site].seconds(self.size)
-        self._freeze(site, out)
-
-        def swapped() -> None:
-            self.on_disk[site].append(out)
-            self._activate(site, back)
-
-        self._io(site, seconds + self._reading(site, back), swapped)
+        self._turning[site] = True
+        self._io(site, self.disk[site].seconds(staged, len(pages)), lambda: None)
 
     def _at(self, site: int) -> Any:
         return self.stage.lanes.owner == site
@@ -144,26 +139,32 @@ class Spill:
 
     def _activate(self, site: int, cell: int) -> None:
         self.pack(site)
-        self._process(site, cell)
         self._thaw(site, cell)
         self.resident[site].append(cell)
+        self._process(site, cell, lambda: None)
 
     def pack(self, site: int) -> None:
         """Packing or unpacking one cell, charged to the site's CPU."""
         self.stage.credit[site] -= self.operator.handling * self.operator.cell_rows
 
-    def _process(self, site: int, cell: int) -> None:
-        """The rows that waited for the cell."""
+    def _process(self, site: int, cell: int, then: Callable[[], None]) -> None:
+        """The rows that waited for the cell, before anything else is done but to handle messages."""
         rows = int(self.waiting[cell])
-        if not rows:
-            return
         stage = self.stage
         work = rows * self.operator.service
         stage.credit[site] -= work
-        share = max(float(stage.speed[site] * stage.left[site]), 1e-9)
-        latency = rows * self.kernel.now - float(self.arrived[cell]) + rows * work / share / 2
-        self.trace.processed(rows, latency)
+        seconds = work / max(float(stage.speed[site] * stage.left[site]), 1e-9)
+        latency = rows * (self.kernel.now + seconds / 2) - float(self.arrived[cell])
         self.waiting[cell], self.arrived[cell], self.in_page[cell] = 0, 0.0, 0
+        self._catching_up[site] += 1
+
+        def processed() -> None:
+            self._catching_up[site] -= 1
+            self.trace.processed(rows, latency)
+            then()
+            self.go_on(site)
+
+        self.kernel.after(seconds, processed)
 
     def _freeze(self, site: int, cell: int) -> None:
         # Rows taken so far belong to what was hot.
@@ -184,5 +185,6 @@ class Spill:
         np.add.at(self.arrived, cells, when)
         np.add.at(self.in_page, cells, 1)
         full = len(cells) and self.in_page[cells].max() >= self.page
-        if full and not self.draining[site] and self.resident[site] and self.on_disk[site]:
+        waits = self.draining[site] or self._turning[site] or self._catching_up[site]
+        if full and not waits and self.resident[site] and self.on_disk[site]:
             self._rotate(site)
