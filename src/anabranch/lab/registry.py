@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from anabranch.errors import SettingError
 from anabranch.lab.experiment import PAPER, Experiment, Size
-from anabranch.lab.flux import fig3, fig6, fig7, fig8
+from anabranch.lab.flux import damping, fig3, fig6, fig7, fig8, fig9, hybrid, memory
 
 Builder = Callable[[Size, int], Experiment]
 
@@ -15,6 +15,10 @@ BUILDERS: dict[str, Builder] = {
     "flux.fig6": fig6.experiment,
     "flux.fig7": fig7.experiment,
     "flux.fig8": fig8.experiment,
+    "flux.fig9": fig9.experiment,
+    "flux.memory": memory.experiment,
+    "flux.hybrid": hybrid.experiment,
+    "flux.damping": damping.experiment,
 }
 
 

@@ -2,8 +2,8 @@
 
 State beyond the site's memory is written to disk, the cell longest in memory first. Rows for a cell on disk are staged
 in pages, one per cell. When a page is full, all staged pages are written (one seek each) and the rotation takes its next
-step: the cell longest in memory is written. Whenever there is room, the cell longest on disk is read with its waiting
-rows, and these are processed.
+step: the cell longest on disk is read with its waiting rows, and these are processed. Where there is no room for it, the
+cell longest in memory is written first.
 
 All I/O is synchronous: the site is blocked while it writes its pages, or writes or reads one cell, and handles messages
 of the controller and of other sites only between two of these (`when_free`). While it drains a cell that is about to
@@ -46,7 +46,7 @@ class Spill:
         self.arrived = np.zeros(cells)  # the sum of their times
         self.in_page = np.zeros(cells, dtype=np.int64)  # of these, not yet written
         self.draining = [0] * n  # cells that are about to leave
-        self._turning = [False] * n  # the pages are written, a cell is to follow
+        self._turning = [False] * n  # the pages are written, the rest of the step is to follow
         self._catching_up = [0] * n  # cells whose waiting rows are being processed
         self._messages: list[list[Callable[[], None]]] = [[] for _ in range(n)]
         stage.staged = self._stage_rows
@@ -79,7 +79,8 @@ class Spill:
         room = self.hot_bytes(site) + self.size <= self.budget[site]
         if self.resident[site] and (self.hot_bytes(site) > self.budget[site] or (self._turning[site] and not room)):
             self._write(site)
-        elif self.on_disk[site] and room:
+        elif self._turning[site] and self.on_disk[site]:
+            self._turning[site] = False
             cell = self.on_disk[site].popleft()
             self._io(site, self._reading(site, cell), lambda: self._activate(site, cell))
 
@@ -115,7 +116,6 @@ class Spill:
         self.kernel.after(seconds, end)
 
     def _write(self, site: int) -> None:
-        self._turning[site] = False
         cell = self.resident[site].popleft()
         self.pack(site)
         self._freeze(site, cell)
