@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from anabranch.control.guard import Guard
 from anabranch.lab.experiment import Size
 from anabranch.sim.scenario import Pace, Scenario
 
@@ -30,7 +31,7 @@ def machine_sized(scenario: Scenario, emulation: Emulation) -> Scenario:
     operator, adaptation = scenario.operator, scenario.adaptation
     if adaptation is not None:
         pace = Pace(least=emulation.epoch, damped=True, most=LONGEST * emulation.epoch)
-        adaptation = replace(adaptation, pace=pace, limits=True)
+        adaptation = replace(adaptation, pace=pace, limits=Guard().limits)
     fewer = emulation.cells_per_site / operator.cells_per_site
     return replace(
         scenario,

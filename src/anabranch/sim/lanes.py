@@ -1,11 +1,11 @@
 """Lanes: every row between its producer and its site, and what a producer may still produce.
 
-One lane per (producer, site): the connection, a ring of cell numbers, oldest first, no longer to be recalled. Behind all
-lanes of a producer is its buffer, keyed by cell (F3): so many rows of each, and per lane the cells that have rows, which
-take turns. A cell that many rows wait for does not hold up its neighbours; a stalled one has no turn. The buffer is of
-one size for all cells together, and a producer goes on until the next row fits neither into it nor into its connection.
-With a buffer divided among the connections (`shared=False`) the connections are longer and there is no buffer: the
-first row whose connection is full stops its producer. That is Exchange; the shared buffer is Flux's.
+One lane per (producer, site): the connection, a ring of cell numbers, oldest first, no longer to be recalled. Behind
+all lanes of a producer is its buffer, keyed by cell (F3): so many rows of each, and per lane the cells that have
+rows, which take turns. A cell that many rows wait for does not hold up its neighbours; a stalled one has no turn. The
+buffer is of one size for all cells together, and a producer goes on until the next row fits neither into it nor into
+its connection. With a buffer divided among the connections (`shared=False`) the connections are longer and there is
+no buffer: the first row whose connection is full stops its producer. That is Exchange; the shared buffer is Flux's.
 
 A connection delivers whole packets. A site that gets few rows therefore gets them in bursts, and a short sample of it
 says little: what Flux's policy stumbles over when its collection phases are short (figure 8 of the paper).
@@ -130,7 +130,8 @@ class Lanes:
 
     def make(self, limit: Any, guess: int) -> Any:
         """Each producer makes rows until the next one has no place, at most `limit`; how many each made. A good guess
-        of the most saves work: a window of rows that is too short costs another turn, the rest of a long one is lost."""
+        of the most saves work: a window of rows that is too short costs another turn, the rest of a
+        long one is lost."""
         self._window = min(AHEAD // 2, guess + guess // 8 + 8)
         made = np.zeros(self.n, dtype=np.int64)
         if int((self.tail - self._counted).max()) + self.connection > self._connections.size:

@@ -1,9 +1,9 @@
 """Loads: what an external process leaves of a site's CPU.
 
-The operator works row by row and gives up the CPU only between two rows; the process takes it at its next chance after
-waking. From one wake-up to the next the operator therefore does at least as many rows as fit into the sleep, and
-finishes the one it is at. For 100 us busy, 50 us asleep and rows of 45 us that leaves 47 %; the Flux paper measured 43 %
-on its scheduler, and its experiments say so (`CpuLoad.left`).
+The operator works row by row and gives up the CPU only between two rows; the process takes it at its next chance
+after waking. From one wake-up to the next the operator therefore does at least as many rows as fit into the sleep,
+and finishes the one it is at. For 100 us busy, 50 us asleep and rows of 45 us that leaves 47 %; the Flux paper
+measured 43 % on its scheduler, and its experiments say so (`CpuLoad.left`).
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from anabranch.control.guard import Limits
+
 MB = 1_000_000
 MIB = 1 << 20
 PACKET = 1000  # bytes
@@ -159,13 +161,16 @@ class Pace:
     most: float = 4.0
 
 
+ANY = Limits()  # every safe move is worth it
+
+
 @dataclass(frozen=True)
 class Adaptation:
-    """Who decides. `limits` is whether the guard judges worth as well as safety (never for the papers' policies)."""
+    """Who decides. `limits` are what the guard asks of a move beside its safety: nothing for the papers' policies."""
 
     policy: str = "flux.balance"
     pace: Pace = Pace()
-    limits: bool = False
+    limits: Limits = ANY
 
 
 @dataclass(frozen=True)

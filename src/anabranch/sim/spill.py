@@ -1,9 +1,9 @@
 """Spill: what a site does with cells for which it has no memory (F11).
 
-State beyond the site's memory is written to disk, the cell longest in memory first. Rows for a cell on disk are staged
-in pages, one per cell. When a page is full, all staged pages are written (one seek each) and the rotation takes its next
-step: the cell longest on disk is read with its waiting rows, and these are processed. Where there is no room for it, the
-cell longest in memory is written first.
+State beyond the site's memory is written to disk, the cell longest in memory first. Rows for a cell on disk are
+staged in pages, one per cell. When a page is full, all staged pages are written (one seek each) and the rotation
+takes its next step: the cell longest on disk is read with its waiting rows, and these are processed. Where there is
+no room for it, the cell longest in memory is written first.
 
 All I/O is synchronous: the site is blocked while it writes its pages, or writes or reads one cell, and handles messages
 of the controller and of other sites only between two of these (`when_free`). While it drains a cell that is about to

@@ -55,7 +55,7 @@ def built(scenario: Scenario) -> World:
     operator, sites = scenario.operator, len(scenario.sites)
     cells = operator.cells_per_site * sites
     assignment = Assignment.initial(cells, sites)
-    kernel, trace = Kernel(scenario.quantum), Trace()
+    kernel, trace = Kernel(_quantum(scenario)), Trace()
 
     stream = CellStream(rows, cell_weights(scenario.producers.keys, operator.groups, cells))
     lanes = Lanes(scenario.exchange, sites, assignment.owner, stream.draw)
@@ -87,13 +87,21 @@ def built(scenario: Scenario) -> World:
     return World(scenario, kernel, lanes, stage, spill, transfers, mover, controller, trace)
 
 
+def _quantum(scenario: Scenario) -> float:
+    """As asked for, but never longer than a site lives on half of what its connections hold: they are filled up again
+    only at the end of a quantum."""
+    fastest = max(site.speed for site in scenario.sites)
+    rows = scenario.exchange.connection * len(scenario.sites)
+    return min(scenario.quantum, 0.5 * rows * scenario.operator.service / fastest)
+
+
 def controlled(adaptation: Adaptation) -> Controller:
     """The controller that the Spark runtime has too, with this policy and pacing."""
     pace = adaptation.pace
     pacing: Pacing = FixedPacing(pace.least, pace.first)
     if pace.damped:
         pacing = DampedPacing(pace.least, pace.most, pace.first)
-    return Controller(named(adaptation.policy), Guard() if adaptation.limits else Guard.paper(), pacing, Journal())
+    return Controller(named(adaptation.policy), Guard(adaptation.limits), pacing, Journal())
 
 
 def _load(stage: Stage, load: CpuLoad, begins: bool) -> None:

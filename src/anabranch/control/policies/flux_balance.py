@@ -36,13 +36,14 @@ class FluxBalance(Policy):
                 after = self.after(view, donor, receiver, cell)
                 if after is None or abs(after[0] - after[1]) >= d - r or not fits(cell, receiver):
                     continue
-                yield Proposal(
+                verdict = yield Proposal(
                     Move(cell.operator, cell.cell, receiver.site),
                     f"site {donor.site} is busy {d:.0%} of the time, site {receiver.site} {r:.0%}",
                     {"donor": d, "receiver": r, "average": average, "donor_after": after[0],
                      "receiver_after": after[1], "rows": cell.rows_in},
                 )  # fmt: skip
-                break  # one cell per pair and round, whatever the verdict
+                if verdict.allowed:
+                    break  # one cell per pair and round
 
     @staticmethod
     def after(view: View, donor: SiteView, receiver: SiteView, cell: CellView) -> tuple[float, float] | None:

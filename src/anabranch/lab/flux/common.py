@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from anabranch.lab.experiment import Size
 from anabranch.sim.scenario import MB, Adaptation, CpuLoad, MemoryCut, Network, Operator, Pace, Scenario, Site
@@ -27,11 +28,12 @@ SETUP = {
 }
 
 
-def scenario(size: Size, seconds: float, seed: int, **changes: object) -> Scenario:
+def scenario(size: Size, seconds: float, seed: int, **changes: Any) -> Scenario:
     """The baseline: a uniform stream over even cells, nothing loaded, nothing moved."""
     return Scenario(
-        tuple(Site() for _ in range(size.sites)), seconds, network=NETWORK, quantum=size.quantum, seed=seed, **changes
-    )  # type: ignore[arg-type]
+        tuple(Site() for _ in range(size.sites)), seconds, network=NETWORK, quantum=size.quantum, seed=seed,
+        **changes,
+    )  # fmt: skip
 
 
 def load(site: int, start: float = 1.0, end: float = float("inf")) -> CpuLoad:
@@ -53,7 +55,7 @@ def memory_setup() -> dict[str, str]:
 
 
 def memory_scenario(
-    size: Size, seconds: float, seed: int, cuts: Mapping[int, float] | None = None, **changes: object
+    size: Size, seconds: float, seed: int, cuts: Mapping[int, float] | None = None, **changes: Any
 ) -> Scenario:
     """Section 6: cells of 6 MB that fill three quarters of the memory; `cuts` says when a site loses half of it."""
     whole = scenario(

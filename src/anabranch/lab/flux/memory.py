@@ -47,7 +47,7 @@ def experiment(size: Size, seed: int) -> Experiment:
                   1.2e5 * size.sites / 32, 2.0e5 * size.sites / 32, "rows/s"),
             Claim("with moves, worst latency while the cells fit into all memory together", "45 µs",
                   lambda r: max(latency(r, "flux", float(k)) for k in fits), 40, 55, "µs"),
-            Claim("with moves, least latency where they no longer fit, over that with all memory", "rises exponentially",
+            Claim("with moves, least latency where they do not fit, over that with all memory", "rises exponentially",
                   lambda r: min(latency(r, "flux", float(k)) for k in counts if k not in fits)
                   / latency(r, "flux", 0.0), 10),
         ),
