@@ -1,6 +1,6 @@
 """Compaction: which segments of one input of one site to drop, and which to make one; and making them one.
 
-`plan` is pure, so the driver, the site and the simulator agree on it. It is size-tiered: tier k holds the segments of
+`plan` is pure, so whoever asks gets the same answer. It is size-tiered: tier k holds the segments of
 fan_in^k to fan_in^(k+1) rows, and as soon as a tier has fan_in segments they become one of a higher tier. So
 
 1. a tier keeps fewer than fan_in segments, and there are log(rows) tiers: the count is bounded by fan_in * log;
