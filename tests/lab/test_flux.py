@@ -1,4 +1,4 @@
-"""The Flux experiments: at a small size they run and say what they should; at the paper's size their claims hold."""
+"""The Flux experiments: the same question at any size; at the paper's size their claims hold, or differ as they say."""
 
 from __future__ import annotations
 
@@ -22,12 +22,6 @@ DIFFERENT = {
 
 def verdicts(experiment: Experiment, results: Results) -> dict[str, bool]:
     return {c.says: c.low <= float(c.ours(results)) <= c.high for c in experiment.claims}
-
-
-def test_a_load_is_answered_at_a_small_size_too() -> None:
-    experiment = built("flux.fig6", Size(sites=6, seconds=0.1, quantum=1e-2))
-    found = simulate([experiment])[0]
-    assert found["flux"].throughput(20, 24) > 1.7 * found["static"].throughput(20, 24)
 
 
 @pytest.mark.parametrize("name", list(BUILDERS))
