@@ -304,3 +304,17 @@ def test_policies_have_names_and_users_may_bring_their_own() -> None:
 
     with pytest.raises(SettingError, match="two policies are called static"):
         register(Static2)
+
+
+def test_a_site_is_slow_when_two_rounds_say_so_and_a_hot_cell_is_hot_at_once() -> None:
+    even, slow = {site: [100] * 8 for site in range(4)}, {0: 2.0, 1: 0.8, 2: 0.8, 3: 0.8}
+    controller = Controller(Balance(), Guard(), FixedPacing(1.0), Journal(), steady=True)
+    controller.observe(view(even, slow))
+    assert controller.decide() == []
+    controller.observe(view(even, {0: 0.8, 1: 2.0, 2: 0.8, 3: 0.8}))  # another one this time: noise
+    assert controller.decide() == []
+    controller.observe(view(even, {0: 0.8, 1: 1.9, 2: 0.8, 3: 0.8}))
+    assert {a.key[1] // 100 for a in controller.decide() if isinstance(a, Move)} == {1}
+    fresh = Controller(Balance(), Guard(), FixedPacing(1.0), Journal(), steady=True)
+    fresh.observe(view({0: [400] * 8, 1: [100] * 8, 2: [100] * 8, 3: [100] * 8}))
+    assert {a.key[1] // 100 for a in fresh.decide() if isinstance(a, Move)} == {0}

@@ -3,11 +3,14 @@
 A site takes as long for a row as in its best period of the round: a stalled epoch (a garbage collection, a neighbour on
 the machine) is no trend, and such things only ever add. By how much the periods differ is the view's noise. Rows are
 summed; sizes and places are the last ones.
+
+Rows are counted, but times are measured: where sites share a machine, one may look slow for a whole round. So that a
+site is slower or faster than the others counts as far as two rounds in a row agree on it (`steadied`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
@@ -54,3 +57,28 @@ def _noise(sites: Iterable[Sequence[SiteView]]) -> float:
     """By how much a site's periods are above its best one, in the mean."""
     above = [fmean(costs) / min(costs) - 1 for seen in sites if (costs := _costs(seen)) and min(costs) > 0]
     return fmean(above) if above else 0.0
+
+
+def paces(view: View) -> dict[int, float]:
+    """The sites' work per row over that of all of them."""
+    mean = view.mean_cost
+    return {s.site: view.cost(s.site) / mean for s in view.sites} if mean > 0 else {}
+
+
+def steadied(view: View, before: Mapping[int, float]) -> View:
+    """The round with each site's pace as far from the others' as the round before says too."""
+    now = paces(view)
+    if not now:
+        return view
+    sites = []
+    for site in view.sites:
+        pace = _agreed(now[site.site], before.get(site.site, 1.0))
+        whole, busy = site.busy + site.idle, pace * view.mean_cost * site.rows
+        sites.append(replace(site, busy=busy, idle=max(whole - busy, 0.0)))
+    return replace(view, sites=tuple(sites))
+
+
+def _agreed(one: float, other: float) -> float:
+    """What both say: 1 if one is above and the other below."""
+    low, high = min(one, other), max(one, other)
+    return low if low > 1 else high if high < 1 else 1.0

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from typing import Any
 
 from anabranch.control.actions import Action, Move
-from anabranch.control.collect import merged
+from anabranch.control.collect import merged, paces, steadied
 from anabranch.control.guard import Guard
 from anabranch.control.journal import Journal
 from anabranch.control.pacing import Outcome, Pacing
@@ -24,16 +24,19 @@ from anabranch.control.view import Key, View
 
 class Controller:
     def __init__(
-        self, policy: Policy, guard: Guard, pacing: Pacing, journal: Journal, *, advise_only: bool = False
-    ) -> None:
+        self, policy: Policy, guard: Guard, pacing: Pacing, journal: Journal, *, advise_only: bool = False,
+        steady: bool = False,
+    ) -> None:  # fmt: skip
         self.policy = policy
         self.guard = guard
         self.pacing = pacing
         self.journal = journal
         self.advise_only = advise_only
+        self.steady = steady  # whether a site's pace has to be seen in two rounds
         self.paused = False
         self.round = 0
         self._periods: list[View] = []
+        self._paces: dict[int, float] = {}  # of the last round
         self._pending: list[dict[str, Any]] = []  # entries whose effect is still to be seen
         self._delivered: float | None = None
         self._last: tuple[int, float] = (0, 0.0)  # moves of the last round, length of its move phase
@@ -54,6 +57,7 @@ class Controller:
             for entry in self._pending:
                 self.journal.unseen(entry, why)
             self._pending.clear()
+            self._paces.clear()
 
     @property
     def collected(self) -> float:
@@ -73,6 +77,9 @@ class Controller:
         view = merged(self._periods)
         self._periods.clear()
         self._look_back(view)
+        seen, self._paces = self._paces, paces(view)
+        if self.steady:
+            view = steadied(view, seen)
         actions = [] if self.paused else self._propose(view, in_flight)
         self.guard.enacted(actions, self.round)
         self.round += 1

@@ -47,7 +47,7 @@ class Adaptation:
         self.controllers = {
             operator: Controller(
                 named(settings.policies), Guard(), DampedPacing(least, LONGEST * least), self.journal,
-                advise_only=settings.advise_only,
+                advise_only=settings.advise_only, steady=True,
             )
             for operator in plan.leaders
         }  # fmt: skip
