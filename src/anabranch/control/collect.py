@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean
+from statistics import fmean, median
 
 from anabranch.control.view import Key, SiteView, StreamView, View
 
@@ -60,20 +60,25 @@ def _noise(sites: Iterable[Sequence[SiteView]]) -> float:
 
 
 def paces(view: View) -> dict[int, float]:
-    """The sites' work per row over that of all of them."""
-    mean = view.mean_cost
-    return {s.site: view.cost(s.site) / mean for s in view.sites} if mean > 0 else {}
+    """The sites' work per row over that of the middle one, which a few slow ones do not change."""
+    middle = _middle(view)
+    return {s.site: view.cost(s.site) / middle for s in view.sites} if middle > 0 else {}
+
+
+def _middle(view: View) -> float:
+    costs = _costs(view.sites)
+    return median(costs) if costs else 0.0
 
 
 def steadied(view: View, before: Mapping[int, float]) -> View:
     """The round with each site's pace as far from the others' as the round before says too."""
-    now = paces(view)
+    now, middle = paces(view), _middle(view)
     if not now:
         return view
     sites = []
     for site in view.sites:
         pace = _agreed(now[site.site], before.get(site.site, 1.0))
-        whole, busy = site.busy + site.idle, pace * view.mean_cost * site.rows
+        whole, busy = site.busy + site.idle, pace * middle * site.rows
         sites.append(replace(site, busy=busy, idle=max(whole - busy, 0.0)))
     return replace(view, sites=tuple(sites))
 
