@@ -317,4 +317,4 @@ def test_a_site_is_slow_when_two_rounds_say_so_and_a_hot_cell_is_hot_at_once() -
     assert {a.key[1] // 100 for a in controller.decide() if isinstance(a, Move)} == {1}
     fresh = Controller(Balance(), Guard(), FixedPacing(1.0), Journal(), steady=True)
     fresh.observe(view({0: [400] * 8, 1: [100] * 8, 2: [100] * 8, 3: [100] * 8}))
-    assert {a.key[1] // 100 for a in fresh.decide() if isinstance(a, Move)} == {0}
+    assert len([a for a in fresh.decide() if isinstance(a, Move) and a.key[1] // 100 == 0]) >= 4
