@@ -94,6 +94,13 @@ def test_the_hybrid_balances_memory_where_something_is_cold_and_work_elsewhere()
     assert moves(FluxHybrid(), view(busy, sizes={0: 2 * MB, 1: 2 * MB}, budget=MB)) == []  # no room
 
 
+def test_a_full_site_keeps_no_donor_from_one_that_has_room() -> None:
+    """Site 1 is the least busy and full; the hybrid pairs the busy site with site 2."""
+    busy = {0: [500, 400], 1: [100], 2: [200]}
+    sizes = {0: 10, 1: 10, 100: 50, 200: 10}
+    assert moves(FluxHybrid(), view(busy, sizes=sizes, budget=50)) == [(0, 2)]
+
+
 def test_the_default_packs_several_cells_in_one_round() -> None:
     seen = view({0: [200] * 8, 1: [100], 2: [100], 3: [100]}, length=2.0)
     places = dict(moves(Balance(), seen))

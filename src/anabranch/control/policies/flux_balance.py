@@ -26,7 +26,10 @@ class FluxBalance(Policy):
 
     def balanced(self, view: View, fits: Callable[[CellView, SiteView], bool]) -> Proposals:
         average = sum(s.utilisation for s in view.sites) / len(view.sites)
-        for donor, receiver in paired(view, lambda s: s.utilisation):
+        lightest = min(view.cells, key=lambda c: (c.bytes, c.key), default=None)
+        if lightest is None:
+            return
+        for donor, receiver in paired(view, lambda s: s.utilisation, lambda s: fits(lightest, s)):
             d, r = donor.utilisation, receiver.utilisation
             if d < average or r > self.utilised or d < self.imbalance * r or d <= 0:
                 return  # the pairs that follow are closer to each other

@@ -8,7 +8,7 @@ from anabranch.lab.measures import steady, steady_latency
 
 EACH = (1, 4)  # of 32 machines with either load
 VARIANTS = {"balance": "flux.balance", "memory": "flux.memory", "hybrid": "flux.hybrid"}
-SECONDS = 120.0
+SECONDS = 240.0
 
 
 def experiment(size: Size, seed: int) -> Experiment:
