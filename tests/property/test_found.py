@@ -96,3 +96,11 @@ def test_every_time_of_a_join_in_steps_can_be_grouped_by(spark: Any, oracle: Bat
         sql = f"""SELECT count(*) AS n, window FROM a, b, c, d WHERE a.k = b.k AND b.m = c.m AND c.k = d.k AND {bounds}
                   GROUP BY window({time}.ts, '2 seconds')"""
         same(spark, oracle, sql, streams, script)
+
+
+def test_a_frame_over_a_frame_is_ordered_by_the_same_start_of_a_window(spark: Any, oracle: BatchOracle) -> None:
+    a = stream("a", ("k", "int"))
+    inner = "SELECT window AS w, k, count(*) AS n FROM a GROUP BY k, window(ts, '2 seconds')"
+    over = "OVER (PARTITION BY k ORDER BY w.start ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)"
+    sql = f"SELECT k, m, sum(m) {over} AS s FROM (SELECT *, sum(n) {over} AS m FROM ({inner}))"
+    same(spark, oracle, sql, [a], [{"a": rows(1, 2, 1, 1)}, {"a": rows(2, 2, 1, begin=4)}])

@@ -44,6 +44,9 @@ class Pending:
                     if whole and old == form.format(whole):
                         times[form.format(item.column)] = lag
         gaps = {(c, d): gap for (a, b), gap in self.gaps.items() for c in renamed(a, items) for d in renamed(b, items)}
+        for old in self.times:  # one time under several names
+            same = renamed(old, items)
+            gaps |= {(a, b): 0 for a in same for b in same if a != b}
         placed = self.placed and Placed(
             self.placed.stage,
             tuple(frozenset(c for old in key for c in new.get(old, ())) for key in self.placed.keys),

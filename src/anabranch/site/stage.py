@@ -9,7 +9,6 @@ is whatever segments hold its cells, whoever wrote them: a restart, a move and a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -44,7 +43,7 @@ def run_site(
     rows = fitted(result, schema)
     yield from rows.to_batches(max_chunksize=BATCH_ROWS)
     report = work.report(rows.num_rows, where)
-    yield reported(schema, json.dumps(report.to_json(), separators=(",", ":")))
+    yield reported(schema, report.to_text())
 
 
 class SiteWork:

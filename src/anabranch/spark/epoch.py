@@ -12,7 +12,6 @@ of small rows spends most of its time on those.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -85,7 +84,7 @@ class Built:
         found: dict[tuple[str, int], Report] = {}
         for observation in self.stages.values():
             for text in observation.get["reports"]:
-                report = Report.from_json(json.loads(text))
+                report = Report.from_text(text)
                 found[report.stage, report.site] = report  # a stage run again reports again: any one will do
         return list(found.values())
 
