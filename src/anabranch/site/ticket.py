@@ -129,7 +129,6 @@ class Report:
             }
         )
 
-
     def to_text(self) -> str:
         """Packed: the driver reads all reports of an epoch at once, through a gateway that halts for 40 ms where an
         answer is more than 8 KB (measured; Nagle's algorithm and delayed acknowledgements)."""
