@@ -188,7 +188,7 @@ def test_what_cannot_be_asked_for_is_refused(spark: Any, folders: dict[str, Path
         with pytest.raises(ab.errors.SettingError, match="cannot share 8 cells"):
             query.rescale(9)
         query.rescale(3)
-        query.move(0, 1)
+        query.move(0, 2)  # a site that is only just to come
         query.processAllAvailable()
         deadline = 100
         while query.lastProgress["assignment"]["sites"] != 3 and deadline:

@@ -55,6 +55,7 @@ class Adaptation:
         self.moves = 0
         self._since: dict[str, int] = {}  # operator -> epoch of the decision that is being enacted
         self._asked: deque[Action] = deque()
+        self._sites: int | None = None  # what was last asked for, in force or not yet
         self._rebalance = False
         self._last_use: dict[Key, int] = {}
         self._lock = threading.Lock()
@@ -64,6 +65,8 @@ class Adaptation:
     def ask(self, action: Action) -> None:
         with self._lock:
             self._asked.append(action)
+            if isinstance(action, Resize):
+                self._sites = action.sites
 
     def rebalance(self) -> None:
         self._rebalance = True
@@ -202,5 +205,6 @@ class Adaptation:
         assignment = layout.of(action.operator)
         if not 0 <= action.cell < assignment.cells:
             raise SettingError(f"there is no cell {action.cell}: the cells are 0 to {assignment.cells - 1}")
-        if not 0 <= action.site < layout.sites:
-            raise SettingError(f"there is no site {action.site}: the sites are 0 to {layout.sites - 1}")
+        sites = self._sites or layout.sites
+        if not 0 <= action.site < sites:
+            raise SettingError(f"there is no site {action.site}: the sites are 0 to {sites - 1}")
