@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -92,17 +92,14 @@ class Totals:
         )
 
 
-class View:
-    """Follows a query until told to close."""
+class Screen:
+    """A place in the terminal that is written over and over, and gone in the end; none where no one watches."""
 
-    def __init__(self, console: Console, title: str) -> None:
+    def __init__(self, console: Console) -> None:
         self.console = console
-        self.title = title
-        self.totals = Totals()
-        self._said = 0.0
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
 
-    def __enter__(self) -> View:
+    def __enter__(self) -> Self:
         if self._live:
             self._live.start()
         return self
@@ -110,6 +107,16 @@ class View:
     def __exit__(self, *_: object) -> None:
         if self._live:
             self._live.stop()
+
+
+class View(Screen):
+    """Follows a query until told to close."""
+
+    def __init__(self, console: Console, title: str) -> None:
+        super().__init__(console)
+        self.title = title
+        self.totals = Totals()
+        self._said = 0.0
 
     def show(self, progress: Sequence[Mapping[str, Any]]) -> None:
         self.totals.add(progress)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from anabranch.cli.demo.live import Screen
 from anabranch.cli.demo.story import Story
 
 BAR = 18
@@ -46,24 +46,14 @@ def why(move: Mapping[str, Any]) -> str:
     return f"epoch {move['at']:.0f}: {a['operator']} cell {a['cell']} to site {a['site']}, since {move['why']}"
 
 
-class Sides:
+class Sides(Screen):
     """Shows both runs epoch by epoch; the one that is over is shown at the epoch of the one that runs."""
 
     def __init__(self, console: Console, story: Story, static: Side, adaptive: Side) -> None:
-        self.console = console
+        super().__init__(console)
         self.story = story
         self.sides = (static, adaptive)
         self._said: tuple[str, int] = ("", -1)
-        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
-
-    def __enter__(self) -> Sides:
-        if self._live:
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live:
-            self._live.stop()
 
     def show(self, running: Side) -> None:
         epoch = len(running.progress) - 1
