@@ -9,7 +9,7 @@ is whatever segments hold its cells, whoever wrote them: a restart, a move and a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,7 @@ from anabranch.site import holds
 from anabranch.site.clock import Clock
 from anabranch.site.keeping import Keeping
 from anabranch.site.operators import OPERATORS, Epoch, rows_per_cell
-from anabranch.site.ticket import PORT, REPORT, Behind, CellReport, PortTicket, Report, Ticket
+from anabranch.site.ticket import PORT, Behind, CellReport, PortTicket, Report, Ticket
 from anabranch.site.turns import Batch, Cells, batches, cold_turns, in_time
 from anabranch.state.store import Store
 
@@ -33,8 +33,8 @@ BATCH_ROWS = 65_536
 
 def run_site(
     ticket: Ticket, site: int, arriving: Iterable[pa.RecordBatch], where: str = "", clock: Clock | None = None
-) -> Iterator[pa.RecordBatch]:
-    """The site's rows, then its report as a last row."""
+) -> Generator[pa.RecordBatch, None, Report]:
+    """Gives the site's rows, and returns its report."""
     wire = pa.ipc.read_schema(pa.py_buffer(ticket.input))
     arrived = collected(wire, arriving)
     work = SiteWork(ticket, site, arrived, clock or Clock())
@@ -42,8 +42,7 @@ def run_site(
     schema = pa.ipc.read_schema(pa.py_buffer(ticket.output))
     rows = fitted(result, schema)
     yield from rows.to_batches(max_chunksize=BATCH_ROWS)
-    report = work.report(rows.num_rows, where)
-    yield reported(schema, report.to_text())
+    return work.report(rows.num_rows, where)
 
 
 class SiteWork:
@@ -264,9 +263,9 @@ def delta(arrived: pa.Table, port: PortTicket) -> pa.Table:
     if not port.taps:
         return pa.table({"_cell": pa.array([], pa.int32()), "_t": pa.array([], pa.int64())})
     slots = arrived.select(["_cell", "_t", *(slot for slot, _ in port.slots)]).rename_columns(names)
-    ports = arrived[PORT]
-    if arrived.num_rows == 0:
+    if arrived.num_rows == 0 or PORT not in arrived.column_names:  # all rows are of one tap
         return slots
+    ports = arrived[PORT]
     low, high = pc.min_max(ports).values()
     if low == high:
         return slots if low.as_py() in port.taps else slots.slice(0, 0)
@@ -276,15 +275,6 @@ def delta(arrived: pa.Table, port: PortTicket) -> pa.Table:
 
 
 def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Exactly the columns and types that Spark was promised, behind an empty report column."""
-    columns = [pa.nulls(rows.num_rows, schema.field(0).type)]
-    for field in list(schema)[1:]:
-        column = rows[field.name]
-        columns.append(column if column.type == field.type else column.cast(field.type))
+    """Exactly the columns and types that Spark was promised."""
+    columns = [rows[f.name] if rows[f.name].type == f.type else rows[f.name].cast(f.type) for f in schema]
     return pa.table(columns, names=schema.names)
-
-
-def reported(schema: pa.Schema, report: str) -> pa.RecordBatch:
-    assert schema.names[0] == REPORT
-    columns = [pa.array([report], schema.field(0).type), *(pa.nulls(1, f.type) for f in list(schema)[1:])]
-    return pa.RecordBatch.from_arrays(columns, names=schema.names)

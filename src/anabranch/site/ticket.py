@@ -16,7 +16,6 @@ from typing import Any
 from anabranch.kernels.specs import Spec
 from anabranch.state.segments import Segment
 
-REPORT = "_report"
 PORT = "_port"
 CELL = "_cell"
 TIME = "_t"

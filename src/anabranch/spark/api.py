@@ -23,7 +23,7 @@ from anabranch.spark.typer import in_our_words
 
 __all__ = ["Flow", "sql", "stream", "window"]
 
-RESERVED = ("_t", "_cell", "_port", "_keep", "_site", "_w", "_report", "_found", "_anchor")
+RESERVED = ("_t", "_cell", "_port", "_keep", "_site", "_w", "_found", "_anchor")
 
 
 def stream(df: DataFrame, name: str, event_time: str | None = None, delay: str = "0 seconds") -> Flow:

@@ -1,7 +1,7 @@
 """One epoch as one Spark plan: taps -> exchange -> sites -> finish, round by round, up to the output.
 
-Everything in here is lazy; the sink runs the single action. What comes back besides the rows comes through `observe`:
-counts and event times of the streams, and the sites' reports.
+Everything in here is lazy; the sink runs the single action. What comes back besides the rows: counts and event times of
+the streams through `observe`, the sites' reports by `mail`.
 
 Values that change from epoch to epoch (watermarks) enter expressions as arrays indexed by a column: Spark then passes
 them by reference and the generated code stays the same, so that an epoch compiles nothing.
@@ -12,6 +12,7 @@ of small rows spends most of its time on those.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,19 +23,22 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_string
 
-from anabranch.plan.physical import Column, Plan, Port, Project, Stage
+from anabranch.plan.physical import Branch, Column, Plan, Port, Project, Stage, Step
 from anabranch.plan.types import micros, quoted
+from anabranch.query.operators import Item
 from anabranch.routing.layout import Layout
-from anabranch.site.ticket import REPORT, Behind, Bounds, PortTicket, Report, Ticket
+from anabranch.site.ticket import Behind, Bounds, PortTicket, Report, Ticket
 from anabranch.spark import compat
 from anabranch.spark.anchors import Anchors
 from anabranch.spark.combining import Combining
+from anabranch.spark.mail import Mail, Post
 from anabranch.spark.taps import StreamInput, Tap, apply, cell, filled, named, taps_of, wire_slots
 from anabranch.spark.worker import SiteTask
 from anabranch.state.segments import Segment
 
 NEVER = -(2**62)
-WIRE = ("_port", "_cell", "_t")  # what every row brings to a site, before its slots
+PLACE = (Column("_cell", "int"), Column("_t", "bigint"))  # what every row brings to a site, before its slots
+PORT = Column("_port", "int")  # and which tap it is of, if there are several
 
 
 @dataclass(frozen=True)
@@ -63,9 +67,12 @@ class Inputs:
 class Built:
     """A lazy epoch and what will have been observed once it ran."""
 
-    rows: DataFrame
+    source: DataFrame  # the micro-batch
+    epoch: int
+    mail: Mail
+    name: str  # of the mail that is ours
+    rows: DataFrame = field(init=False)  # of the output
     streams: Observation = field(default_factory=Observation)
-    stages: dict[str, Observation] = field(default_factory=dict)
     output: Observation | None = None
     persisted: list[DataFrame] = field(default_factory=list)
     combined: set[str] = field(default_factory=set)
@@ -81,16 +88,52 @@ class Built:
 
     @cached_property
     def reports(self) -> list[Report]:
-        found: dict[tuple[str, int], Report] = {}
-        for observation in self.stages.values():
-            for text in observation.get["reports"]:
-                report = Report.from_text(text)
-                found[report.stage, report.site] = report  # a stage run again reports again: any one will do
-        return list(found.values())
+        sent = [r for r in map(Report.from_text, self.mail.take(self.name)) if r.epoch == self.epoch]
+        return list({(r.stage, r.site): r for r in sent}.values())  # a task run again reports again: any one will do
 
     def release(self) -> None:
         for df in self.persisted:
             df.unpersist()
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """The rows that come to the sites of a stage: of which taps, and in which columns."""
+
+    taps: tuple[Tap, ...]
+    slots: tuple[Column, ...]
+    names: Mapping[str, str]  # slot -> the column that carries it
+    columns: tuple[Column, ...]  # all of them, in order
+    schema: bytes  # the same as an Arrow schema
+    groups: tuple[SparkColumn, ...] = ()  # if Spark may merge partials first: what they are grouped by
+    partials: tuple[SparkColumn, ...] = ()  # and what becomes of the rest
+
+    @property
+    def several(self) -> bool:
+        return len(self.taps) > 1
+
+    def under(self, slot: str) -> str:
+        name = self.names[slot]
+        return slot if name == slot else named(slot, name)
+
+    @staticmethod
+    def of(stage: Stage, taps: Sequence[Tap]) -> Arrivals:
+        slots = wire_slots(taps)
+        names = {s.name: s.name for s in slots}
+        groups: list[SparkColumn] = []
+        place = (PORT, *PLACE) if len(taps) > 1 else PLACE
+        if stage.combine:  # one port, so the same slots in all taps; the aggregates are over its prepared columns
+            (port,) = stage.ports
+            names |= {s.name: c.name for s, c in zip(taps[0].slots, port.columns, strict=True)}
+            merged = {i.column for i in stage.combine}
+            slots = tuple(sorted(slots, key=lambda s: names[s.name] in merged))  # as groupBy and agg give them
+            keys = [names[s.name] for s in slots if names[s.name] not in merged]
+            groups = [F.col(quoted(n)) for n in (*(c.name for c in place), *keys)]
+        columns = (*place, *(Column(names[s.name], s.type) for s in slots))
+        return Arrivals(
+            tuple(taps), slots, names, columns, bytes(compat.arrow_schema(ddl(columns)).serialize()),
+            tuple(groups), tuple(F.expr(named(i.text, i.column)) for i in stage.combine),
+        )  # fmt: skip
 
 
 class EpochBuilder:
@@ -107,25 +150,22 @@ class EpochBuilder:
         self.store = store
         self.anchors = anchors
         self.combining = Combining(combine)
+        self.mail = Mail.of(anchors.session)
+        self.post = Post(self.mail.box, uuid.uuid4().hex)
         self.python = compat.worker_python(anchors.session)
         self.taps = taps_of(plan)
         self.sources = tuple(t for t in self.taps if t.stream is not None)
-        self.schemas = {s.id: ddl((Column(REPORT, "string"), *s.output)) for s in plan.stages}
+        self.schemas = {s.id: ddl(s.output) for s in plan.stages}
         self.arrow = {id: bytes(compat.arrow_schema(schema).serialize()) for id, schema in self.schemas.items()}
-        self.wire = {s.id: self._wire(s) for s in plan.stages}
+        self.arrivals = {s.id: Arrivals.of(s, [t for t in self.taps if t.stage == s.id]) for s in plan.stages}
         self._owner: dict[str, tuple[tuple[int, ...], SparkColumn]] = {}
         self.uses = {s.id: sum(t.branch.stage == s.id for t in self.taps) for s in plan.stages}
-
-    def _wire(self, stage: Stage) -> bytes:
-        slots = wire_slots([t for t in self.taps if t.stage == stage.id])
-        columns = (Column("_port", "int"), Column("_cell", "int"), Column("_t", "bigint"), *slots)
-        return bytes(compat.arrow_schema(ddl(columns)).serialize())
 
     # -- the whole ---------------------------------------------------------------------------------------------
 
     def build(self, df: DataFrame, given: Inputs) -> Built:
         compat.ready(df, given.sites)
-        built = Built(df)
+        built = Built(df, given.epoch, self.mail, self.post.name)
         df = df.observe(built.streams, *map(F.expr, self.metrics(given)))
         done: dict[str, DataFrame] = {}
         for stage in self.plan.stages:
@@ -170,33 +210,35 @@ class EpochBuilder:
     def run_stage(
         self, df: DataFrame, done: Mapping[str, DataFrame], stage: Stage, given: Inputs, built: Built
     ) -> DataFrame:
-        taps = [t for t in self.taps if t.stage == stage.id]
-        slots = wire_slots(taps)
-        rows = self.arriving(df, done, stage, taps, slots, given)
+        arrivals = self.arrivals[stage.id]
+        rows = self.arriving(df, done, stage, arrivals, given)
         if not stage.merged:
-            if stage.combine and self.combining.wanted(stage.id):
-                rows = self.combined(rows, stage, taps[0])
+            if arrivals.groups and self.combining.wanted(stage.id):
+                alone = not any(t.branch.stage for t in arrivals.taps) and compat.partitions(built.source) == 1
+                rows = self.combined(rows, arrivals, alone=alone)
                 built.combined.add(stage.id)
-            rows = self.exchange(rows, slots, stage, given)
+            rows = self.exchange(rows, arrivals, stage, given)
+        task = self.task(self.ticket(stage, arrivals, given), given.sites)
         with compat.our_python(self.anchors.session, self.python):
-            rows = rows.mapInArrow(self.task(self.ticket(stage, taps, given), given.sites), self.schemas[stage.id])
-        built.stages[stage.id] = Observation()
-        rows = rows.observe(built.stages[stage.id], F.expr(f"collect_list({REPORT}) AS reports"))
-        rows = rows.where(f"{REPORT} IS NULL")
-        rows = apply(rows, stage.after, self.statics)
+            rows = compat.map_in_arrow(rows, [c.name for c in arrivals.columns], task, self.schemas[stage.id])
         if self.uses[stage.id] > 1:
-            rows = rows.persist()
+            rows = apply(rows, stage.after, self.statics).persist()
             built.persisted.append(rows)
         return rows
 
+    def steps(self, branch: Branch) -> tuple[Step, ...]:
+        """From what `run_stage` gave to the end of a branch."""
+        after = self.plan.stage(branch.stage).after if branch.stage and self.uses[branch.stage] == 1 else ()
+        return (*after, *branch.steps)
+
     def arriving(
-        self, df: DataFrame, done: Mapping[str, DataFrame], stage: Stage, taps: Sequence[Tap],
-        slots: Sequence[Column], given: Inputs,
-    ) -> DataFrame:  # fmt: skip
+        self, df: DataFrame, done: Mapping[str, DataFrame], stage: Stage, arrivals: Arrivals, given: Inputs
+    ) -> DataFrame:
         """All rows for a stage: from the streams (late ones dropped) and from earlier stages, which must come first."""
         direct: list[DataFrame] = []
         parts: list[DataFrame] = []
-        sources = [t for t in taps if t.stream is not None]
+        port_of = [PORT.name] if arrivals.several else []
+        sources = [t for t in arrivals.taps if t.stream is not None]
         if sources:
             mine = (
                 f"_port IN ({', '.join(str(t.id) for t in sources)}) AND " if len(sources) < len(self.sources) else ""
@@ -204,55 +246,55 @@ class EpochBuilder:
             time = cut_to_pane("_t", sources[0].port) if stage.kind == "aggregate" else "_t"
             have = {s.name for t in self.sources for s in t.slots}
             some = df.where(f"{mine}_keep AND _t >= {self.watermarks(given)}")
-            direct.append(some.selectExpr("_port", "_cell", f"{time} AS _t", *filled(slots, have)))
-        for tap in taps:
+            found = [*port_of, "_cell", f"{time} AS _t", *filled(arrivals.slots, have, arrivals.under)]
+            direct.append(compat.select(some, found))
+        for tap in arrivals.taps:
             if tap.branch.stage is None or tap.port is None:
                 continue
             port = tap.port
-            part = apply(done[tap.branch.stage], tap.branch.steps, self.statics)
+            part = apply(done[tap.branch.stage], self.steps(tap.branch), self.statics)
             time = cut_to_pane(f"CAST({micros(port.event_time, port.time_type)} AS BIGINT)", port)
-            own = {s.name: named(i.text, s.name) for i, s in zip(tap.items, tap.slots, strict=True)}
+            own = {s.name: named(i.text, arrivals.names[s.name]) for i, s in zip(tap.items, tap.slots, strict=True)}
             place = cell(port.hash, self.cells)
-            parts.append(
-                part.selectExpr(
-                    f"{tap.id} AS _port", f"{place} AS _cell", f"{time} AS _t", *filled(slots, own, own.__getitem__)
-                )
-            )
+            port_is = [f"{tap.id} AS {name}" for name in port_of]
+            found = [*port_is, f"{place} AS _cell", f"{time} AS _t", *filled(arrivals.slots, own, own.__getitem__)]
+            parts.append(compat.select(part, found))
         return side_by_side(parts + direct)
 
     def task(self, ticket: Ticket, sites: int) -> SiteTask:
-        return SiteTask(ticket, sites)
+        return SiteTask(ticket, sites, self.post)
 
-    def exchange(self, rows: DataFrame, slots: Sequence[Column], stage: Stage, given: Inputs) -> DataFrame:
+    def exchange(self, rows: DataFrame, arrivals: Arrivals, stage: Stage, given: Inputs) -> DataFrame:
         """Each row to the site that owns its cell."""
         owner = given.layout.owner(stage.id)
         known = self._owner.get(stage.id)
         if known is None or known[0] != owner:
+            # One text that is folded to an array once: an item each would be analysed each, in every epoch.
+            sites = f"CAST(split('{','.join(map(str, owner))}', ',') AS ARRAY<INT>)"
             # `_t & 0` is 0: without it the site of a constant cell would be a constant, and Catalyst clever about it.
-            place = "_cell + 1 + CAST(_t & 0L AS INT)"
-            known = owner, F.expr(f"element_at(array({', '.join(map(str, owner))}), {place})")
+            known = owner, F.expr(f"element_at({sites}, _cell + 1 + CAST(_t & 0L AS INT))")
             self._owner[stage.id] = known
         if not self.anchors.needed:
             return rows.repartitionById(given.sites, known[1])
         rows = rows.withColumn("_site", known[1]).repartitionById(given.sites, "_site")
-        return self.anchors.anchored(rows, given.sites).selectExpr(*WIRE, *[s.name for s in slots])
+        return compat.select(self.anchors.anchored(rows, given.sites), [quoted(c.name) for c in arrivals.columns])
 
-    def combined(self, rows: DataFrame, stage: Stage, tap: Tap) -> DataFrame:
-        """Pre-aggregated by Spark before the exchange: a hot key is few rows by the time it reaches its site."""
-        slot = {c.name: s.name for c, s in zip(tap.port.columns if tap.port else (), tap.slots, strict=True)}
-        partial = {i.column for i in stage.combine}
-        keys = [s for c, s in slot.items() if c not in partial]
-        renamed = rows.selectExpr(*WIRE, *[named(s, c) for c, s in slot.items()])
-        groups = [*WIRE, *[c for c, s in slot.items() if s in keys]]
-        result = renamed.groupBy(*groups).agg(*[F.expr(named(i.text, i.column)) for i in stage.combine])
-        return result.selectExpr(*WIRE, *[named(c, s) for c, s in slot.items()])
+    def combined(self, rows: DataFrame, arrivals: Arrivals, *, alone: bool) -> DataFrame:
+        """Pre-aggregated by Spark before the exchange: a hot key is few rows by the time it reaches its site.
 
-    def ticket(self, stage: Stage, taps: Sequence[Tap], given: Inputs) -> Ticket:
+        Spark exchanges partials to merge them. Where one task reads all there is, they are merged where they are."""
+        if alone:
+            rows = rows.coalesce(1)
+        return rows.groupBy(*arrivals.groups).agg(*arrivals.partials)
+
+    def ticket(self, stage: Stage, arrivals: Arrivals, given: Inputs) -> Ticket:
         ports = []
         for index, port in enumerate(stage.ports):
-            mine = [t for t in taps if t.port is port]
+            mine = [t for t in arrivals.taps if t.port is port]
             ids = tuple(t.id for t in mine)
-            slots = tuple((s.name, c.name) for s, c in zip(mine[0].slots, port.columns, strict=True))
+            slots = tuple(
+                (arrivals.names[s.name], c.name) for s, c in zip(mine[0].slots, port.columns, strict=True)
+            )
             ports.append(
                 PortTicket(ids, slots, port.horizon, given.live(stage.id, index), given.live(stage.id, f"held-{index}"))
             )
@@ -260,7 +302,7 @@ class EpochBuilder:
             ports.append(PortTicket((), (), None, given.live(stage.id, 1)))
         return Ticket(
             stage.id, given.epoch, stage.spec, self.store, given.layout.owner(self.plan.leader(stage.id)),
-            tuple(ports), given.marks[stage.id], given.released.get(stage.id), stage.lag, self.wire[stage.id],
+            tuple(ports), given.marks[stage.id], given.released.get(stage.id), stage.lag, arrivals.schema,
             self.arrow[stage.id], given.behind.get(stage.id, {}), given.coming.get(stage.id, {}),
             given.bounds[stage.id],
         )  # fmt: skip
@@ -287,15 +329,15 @@ class EpochBuilder:
             if not tap.output:
                 continue
             if tap.branch.stage is not None:
-                part = apply(done[tap.branch.stage], tap.branch.steps, self.statics)
-                part = part.selectExpr(*map(quoted, names))
+                plain = Project(tuple(Item(quoted(n), n) for n in names))
+                part = apply(done[tap.branch.stage], (*self.steps(tap.branch), plain), self.statics)
             else:
                 part = df
                 if len(self.sources) > 1:
                     part = part.where(f"_port = {tap.id}")
                 if tap.counts:
                     part = part.where("_keep")
-                part = part.selectExpr(*[named(s.name, n) for s, n in zip(tap.slots, names, strict=True)])
+                part = compat.select(part, [named(s.name, n) for s, n in zip(tap.slots, names, strict=True)])
             parts.append(part)
         return side_by_side(parts)
 

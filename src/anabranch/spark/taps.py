@@ -22,9 +22,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from anabranch.plan.physical import Branch, Column, Filter, Lookup, Plan, Port, Project, Step
+from anabranch.plan.pending import plain
 from anabranch.plan.types import micros, quoted
 from anabranch.query.operators import Item
 from anabranch.routing.cells import cell_expression
+from anabranch.spark import compat
 from anabranch.spark.typer import look_up
 
 TYPES = {"_port": "int", "_t": "bigint", "_keep": "boolean", "_cell": "int"}
@@ -99,14 +101,30 @@ def apply(
     df: DataFrame, steps: Sequence[Step], statics: Mapping[str, DataFrame], carried: Sequence[str] = ()
 ) -> DataFrame:
     """The stateless steps after a stage."""
-    for step in steps:
+    for step in collapsed(steps):
         if isinstance(step, Project):
-            df = df.selectExpr(*carried, *[named(i.text, i.column) for i in step.items])
+            df = compat.select(df, [*carried, *[named(i.text, i.column) for i in step.items]])
         elif isinstance(step, Filter):
             df = df.where(step.condition)
         else:
             df = look_up(df, statics[step.static], step.how, step.condition, {i.column: i.text for i in step.renames})
     return df
+
+
+def collapsed(steps: Sequence[Step]) -> list[Step]:
+    """The same steps, where a projection that only picks and renames is one with the projection before it."""
+    found: list[Step] = []
+    for step in steps:
+        last = found[-1] if found else None
+        if isinstance(step, Project) and isinstance(last, Project):
+            known = {i.column: i.text for i in last.items}
+            picked = [plain(i.text) for i in step.items]
+            if all(name in known for name in picked):
+                pairs = zip(picked, step.items, strict=True)
+                found[-1] = Project(tuple(Item(known[name or ""], i.column) for name, i in pairs))
+                continue
+        found.append(step)
+    return found
 
 
 def apply_keeping(df: DataFrame, steps: Sequence[Step]) -> DataFrame:

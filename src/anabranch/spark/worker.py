@@ -14,6 +14,7 @@ from pyspark import TaskContext
 from anabranch.site.clock import Clock
 from anabranch.site.stage import run_site
 from anabranch.site.ticket import Ticket
+from anabranch.spark.mail import Post
 
 
 class SiteTask:
@@ -23,16 +24,18 @@ class SiteTask:
     behind them, the site is the remainder.
     """
 
-    def __init__(self, ticket: Ticket, sites: int) -> None:
+    def __init__(self, ticket: Ticket, sites: int, post: Post) -> None:
         self.ticket = ticket
         self.sites = sites
+        self.post = post
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
         acknowledge_at_once()
         site = context.partitionId() % self.sites
-        yield from run_site(self.ticket, site, batches, executor(), self.clock(site))
+        report = yield from run_site(self.ticket, site, batches, executor(), self.clock(site))
+        self.post(report.to_text())
 
     def clock(self, site: int) -> Clock:
         return Clock()

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from anabranch.site.clock import Clock
 from anabranch.site.ticket import Ticket
 from anabranch.spark.epoch import EpochBuilder
+from anabranch.spark.mail import Post
 from anabranch.spark.worker import SiteTask
 
 
@@ -76,8 +77,8 @@ class PacedClock(Clock):
 
 
 class PacedTask(SiteTask):
-    def __init__(self, ticket: Ticket, sites: int, pace: Pace) -> None:
-        super().__init__(ticket, sites)
+    def __init__(self, ticket: Ticket, sites: int, post: Post, pace: Pace) -> None:
+        super().__init__(ticket, sites, post)
         self.pace = pace
 
     def clock(self, site: int) -> Clock:
@@ -94,7 +95,7 @@ def paced(pace: Pace | None) -> Iterator[None]:
     original = EpochBuilder.task
 
     def task(self: EpochBuilder, ticket: Ticket, sites: int) -> SiteTask:
-        return PacedTask(ticket, sites, pace)
+        return PacedTask(ticket, sites, self.post, pace)
 
     EpochBuilder.task = task  # type: ignore[method-assign]
     try:
