@@ -128,6 +128,27 @@ def check_worker_python(session: SparkSession) -> None:
     _checked.add(python)
 
 
+CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
+_STREAMING = "org.apache.spark.sql.execution.streaming"
+
+
+def checkpoint_files(session: SparkSession) -> dict[str, str]:
+    """The setting with which Spark writes its offsets and commits through Hadoop's file systems, if it has that.
+
+    On a local folder Spark's own choice starts a process for every file that it renames (`readlink`, as Hadoop's native
+    library is not there): 20 ms each and three or more in an epoch, measured. Both rename and neither syncs.
+    """
+    context: Any = session.sparkContext
+    for package in (f"{_STREAMING}.checkpointing", _STREAMING):  # of Spark 4.3, and before
+        name = f"{package}.FileSystemBasedCheckpointFileManager"
+        try:
+            context._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
+        except Py4JError:
+            continue
+        return {CHECKPOINT_FILES: name}
+    return {}
+
+
 def arrow_schema(schema: StructType) -> pa.Schema:
     """The Arrow schema in which Spark takes rows of this schema back."""
     from pyspark.sql.pandas.types import to_arrow_schema

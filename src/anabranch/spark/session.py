@@ -31,10 +31,10 @@ def session(app: str = "anabranch", *, master: str | None = None, memory: str = 
 
     running = SparkSession.getActiveSession()
     if running is not None:
-        wanted = [k for k in (master and "master", *conf) if k]
-        if wanted:
+        asked = [k for k in (master and "master", *conf) if k]
+        if asked:
             raise SessionError(
-                f"a Spark session is running already, so {', '.join(map(str, wanted))} cannot be set",
+                f"a Spark session is running already, so {', '.join(map(str, asked))} cannot be set",
                 fix="call session.stop() first, or use the running session as it is",
             )
         return running
@@ -45,6 +45,11 @@ def session(app: str = "anabranch", *, master: str | None = None, memory: str = 
     builder = builder.config("spark.driver.memory", memory).config("spark.pyspark.python", sys.executable)
     for key, value in DEFAULTS.items():
         builder = builder.config(key, value)
-    for key, value in conf.items():
-        builder = builder.config(key.replace("__", "."), value)
-    return builder.getOrCreate()
+    wanted = {key.replace("__", "."): value for key, value in conf.items()}
+    for key, value in wanted.items():
+        builder = builder.config(key, value)
+    started = builder.getOrCreate()
+    for key, value in compat.checkpoint_files(started).items():
+        if key not in wanted:
+            started.conf.set(key, value)
+    return started
