@@ -27,9 +27,9 @@ BASE = Workload(
     about="join on 300k keys within 60 s either way, 100k-row epochs",
     streams=(Stream("l", 50_000, COLUMNS), Stream("r", 50_000, COLUMNS)),
     epoch_seconds=10,
-    epochs=30,
+    epochs=60,
     quick_epochs=10,
-    warmup=8,  # state is full once 60 s and the epoch that moves the watermark have passed
+    warmup=20,  # state is full once 60 s and the epoch that moves the watermark have passed
     sql=SPARK,
     duckdb_sql=DUCKDB,
     output=OUTPUT,
@@ -37,7 +37,7 @@ BASE = Workload(
 
 WORKLOADS = (
     BASE,
-    BASE.resized(rows=800_000, epochs=9).named(
-        "interval_join_800k", "the same stream in 800k-row epochs", quick_epochs=4, warmup=2, check_epochs=3
+    BASE.resized(rows=800_000, epochs=16).named(
+        "interval_join_800k", "the same stream in 800k-row epochs", quick_epochs=4, warmup=5, check_epochs=3
     ),
 )

@@ -26,9 +26,9 @@ BASE = Workload(
     about="60 s by 10 s, 1,000 Zipf groups, 100k-row epochs",
     streams=(Stream("s", 100_000, (("k", Zipf(1000, 1.0)), ("v", Quarters()))),),
     epoch_seconds=10,
-    epochs=30,
+    epochs=80,
     quick_epochs=12,
-    warmup=7,
+    warmup=25,
     sql=SPARK,
     duckdb_sql=DUCKDB,
     output=(("k", "int"), ("start", "time"), ("n", "int"), ("total", "double"), ("mean", "double")),
@@ -38,7 +38,7 @@ BASE = Workload(
 
 WORKLOADS = (
     BASE,
-    BASE.resized(rows=1_000_000, epochs=12).named(
-        "sliding_aggregate_1m", "the same stream in 1M-row epochs", quick_epochs=5, warmup=2, check_epochs=3
+    BASE.resized(rows=1_000_000, epochs=32).named(
+        "sliding_aggregate_1m", "the same stream in 1M-row epochs", quick_epochs=5, warmup=10, check_epochs=3
     ),
 )

@@ -58,8 +58,7 @@ class Partials:
             self._only_numbers(c, type)
             if c.distinct:
                 return AggregateCall("sum_distinct", (self.add(f"CAST({x} AS {type})", type, None),), c.column), type
-            column = self.add(f"CAST({x} AS {type})", type, f"CAST(sum({{}}) AS {type})")
-            return AggregateCall("sum", (column,), c.column), type
+            return AggregateCall("sum", (self._total(x, type),), c.column), type
         if c.function == "avg":
             return self._avg(c, x)
         if c.function in ("min", "max"):
@@ -101,25 +100,36 @@ class Partials:
                 check_key(a, type)
                 columns.append(self.add(normalised(a, type), type, None))
             return AggregateCall("count_distinct", tuple(columns), c.column), "bigint"
-        present = " AND ".join(f"({a}) IS NOT NULL" for a in c.args)
-        present = " AND ".join(filter(None, [c.where and f"({c.where})", present]))
-        text = f"CASE WHEN {present} THEN 1L ELSE 0L END" if present else "1L"
-        return AggregateCall("count", (self.add(text, "bigint", "sum({})"),), c.column), "bigint"
+        column = (
+            self._present(args) if args else self._ones(f"CASE WHEN {c.where} THEN 1L ELSE 0L END" if c.where else "1L")
+        )
+        return AggregateCall("count", (column,), c.column), "bigint"
+
+    def _present(self, args: list[str]) -> str:
+        """1 where none of them is NULL."""
+        return self._ones(f"CASE WHEN {' OR '.join(f'{a} IS NULL' for a in args)} THEN 0L ELSE 1L END")
+
+    def _ones(self, text: str) -> str:
+        return self.add(text, "bigint", "sum({})")
+
+    def _total(self, x: str, type: str) -> str:
+        """Sums of x; adding them up leaves these two types as they are."""
+        return self.add(
+            f"CAST({x} AS {type})", type, "sum({})" if type in ("bigint", "double") else f"CAST(sum({{}}) AS {type})"
+        )
 
     def _avg(self, c: Call, x: str) -> tuple[AggregateCall, str]:
         type = self.type_of(f"avg({x})")
-        n = self.add(f"CASE WHEN {x} IS NULL THEN 0L ELSE 1L END", "bigint", "sum({})")
+        n = self._present([x])
         if type == "double":
-            s = self.add(f"CAST({x} AS DOUBLE)", "double", "sum({})")
-            return AggregateCall("avg", (s, n), c.column), type
+            return AggregateCall("avg", (self._total(x, "double"), n), c.column), type
         self._only_numbers(c, type)
-        total = self.type_of(f"sum({x})")
-        s = self.add(f"CAST({x} AS {total})", total, f"CAST(sum({{}}) AS {total})")
+        s = self._total(x, self.type_of(f"sum({x})"))
         return AggregateCall("avg_decimal", (s, n), c.column, tuple(map(float, decimal(type)))), type
 
     def _moments(self, c: Call, x: str) -> AggregateCall:
-        n = self.add(f"CASE WHEN {x} IS NULL THEN 0L ELSE 1L END", "bigint", "sum({})")
-        value = f"CAST({x} AS DOUBLE)"
+        n = self._present([x])
+        value = f"CAST({x} AS double)"
         mean = self.add(value, "double", "avg({})")
         # A row's own deviation is 0, and NaN for NaN and infinity, as in Spark.
         m2 = self.add(f"{value} - {value}", "double", f"var_pop({mean}) * count({mean})")
@@ -134,7 +144,7 @@ class Partials:
         return AggregateCall(c.function, (a, b), c.column), type
 
     def _percentile(self, c: Call, x: str) -> tuple[AggregateCall, str]:
-        v = self.add(f"CAST({x} AS DOUBLE)", "double", None)
+        v = self.add(f"CAST({x} AS double)", "double", None)
         single = self.typer.number(c.args[1])
         if single is not None:
             fractions = [single]

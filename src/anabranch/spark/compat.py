@@ -210,10 +210,11 @@ def select(df: DataFrame, texts: Sequence[str]) -> DataFrame:
 
 def map_in_arrow(df: DataFrame, columns: Sequence[str], function: Any, schema: StructType) -> DataFrame:
     """`df.mapInArrow(function, schema)`, without asking the JVM for each of the columns, which we know."""
-    from pyspark.sql.functions import pandas_udf
+    from pyspark.sql.pandas.functions import pandas_udf
     from pyspark.util import PythonEvalType
 
-    made: Any = pandas_udf(function, schema, functionType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)  # type: ignore[call-overload]
+    make: Any = pandas_udf
+    made = make(function, schema, functionType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     inner: Any = df
     return DataFrame(inner._jdf.mapInArrow(made(*columns)._jc, False, None), df.sparkSession)
 

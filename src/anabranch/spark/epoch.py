@@ -38,7 +38,7 @@ from anabranch.state.segments import Segment
 
 NEVER = -(2**62)
 PLACE = (Column("_cell", "int"), Column("_t", "bigint"))  # what every row brings to a site, before its slots
-PORT = Column("_port", "int")  # and which tap it is of, if there are several
+PORT = Column("_port", "int")  # and which tap it is of, where there are several ports
 
 
 @dataclass(frozen=True)
@@ -101,16 +101,13 @@ class Arrivals:
     """The rows that come to the sites of a stage: of which taps, and in which columns."""
 
     taps: tuple[Tap, ...]
+    several: bool  # ports
     slots: tuple[Column, ...]
     names: Mapping[str, str]  # slot -> the column that carries it
     columns: tuple[Column, ...]  # all of them, in order
     schema: bytes  # the same as an Arrow schema
     groups: tuple[SparkColumn, ...] = ()  # if Spark may merge partials first: what they are grouped by
     partials: tuple[SparkColumn, ...] = ()  # and what becomes of the rest
-
-    @property
-    def several(self) -> bool:
-        return len(self.taps) > 1
 
     def under(self, slot: str) -> str:
         name = self.names[slot]
@@ -120,19 +117,22 @@ class Arrivals:
     def of(stage: Stage, taps: Sequence[Tap]) -> Arrivals:
         slots = wire_slots(taps)
         names = {s.name: s.name for s in slots}
-        groups: list[SparkColumn] = []
-        place = (PORT, *PLACE) if len(taps) > 1 else PLACE
-        if stage.combine:  # one port, so the same slots in all taps; the aggregates are over its prepared columns
+        groups: list[str] = []
+        partials: list[str] = []
+        several = len(stage.ports) > 1
+        place = (PORT, *PLACE) if several else PLACE
+        if stage.combine:  # one port; the aggregates are over its prepared columns
             (port,) = stage.ports
             names |= {s.name: c.name for s, c in zip(taps[0].slots, port.columns, strict=True)}
             merged = {i.column for i in stage.combine}
-            slots = tuple(sorted(slots, key=lambda s: names[s.name] in merged))  # as groupBy and agg give them
-            keys = [names[s.name] for s in slots if names[s.name] not in merged]
-            groups = [F.col(quoted(n)) for n in (*(c.name for c in place), *keys)]
+            slots = tuple(sorted(slots, key=lambda s: names[s.name] in merged))
+            groups = ["_t", *(names[s.name] for s in slots if names[s.name] not in merged)]
+            # The keys say which cell it is, and a maximum costs less than one column more to group by.
+            partials = ["max(_cell) AS _cell", *(named(i.text, i.column) for i in stage.combine)]
         columns = (*place, *(Column(names[s.name], s.type) for s in slots))
         return Arrivals(
-            tuple(taps), slots, names, columns, bytes(compat.arrow_schema(ddl(columns)).serialize()),
-            tuple(groups), tuple(F.expr(named(i.text, i.column)) for i in stage.combine),
+            tuple(taps), several, slots, names, columns, bytes(compat.arrow_schema(ddl(columns)).serialize()),
+            tuple(F.col(quoted(g)) for g in groups), tuple(map(F.expr, partials)),
         )  # fmt: skip
 
 
@@ -292,9 +292,7 @@ class EpochBuilder:
         for index, port in enumerate(stage.ports):
             mine = [t for t in arrivals.taps if t.port is port]
             ids = tuple(t.id for t in mine)
-            slots = tuple(
-                (arrivals.names[s.name], c.name) for s, c in zip(mine[0].slots, port.columns, strict=True)
-            )
+            slots = tuple((arrivals.names[s.name], c.name) for s, c in zip(mine[0].slots, port.columns, strict=True))
             ports.append(
                 PortTicket(ids, slots, port.horizon, given.live(stage.id, index), given.live(stage.id, f"held-{index}"))
             )

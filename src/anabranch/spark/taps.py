@@ -21,8 +21,8 @@ from hashlib import sha1
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from anabranch.plan.physical import Branch, Column, Filter, Lookup, Plan, Port, Project, Step
 from anabranch.plan.pending import plain
+from anabranch.plan.physical import Branch, Column, Filter, Lookup, Plan, Port, Project, Step
 from anabranch.plan.types import micros, quoted
 from anabranch.query.operators import Item
 from anabranch.routing.cells import cell_expression
