@@ -105,7 +105,8 @@ class Arrivals:
     slots: tuple[Column, ...]
     names: Mapping[str, str]  # slot -> the column that carries it
     columns: tuple[Column, ...]  # all of them, in order
-    schema: bytes  # the same as an Arrow schema
+    carried: tuple[SparkColumn, ...]  # the same for Spark
+    schema: bytes  # and for Arrow
     groups: tuple[SparkColumn, ...] = ()  # if Spark may merge partials first: what they are grouped by
     partials: tuple[SparkColumn, ...] = ()  # and what becomes of the rest
 
@@ -131,7 +132,8 @@ class Arrivals:
             partials = ["max(_cell) AS _cell", *(named(i.text, i.column) for i in stage.combine)]
         columns = (*place, *(Column(names[s.name], s.type) for s in slots))
         return Arrivals(
-            tuple(taps), several, slots, names, columns, bytes(compat.arrow_schema(ddl(columns)).serialize()),
+            tuple(taps), several, slots, names, columns, tuple(F.col(quoted(c.name)) for c in columns),
+            bytes(compat.arrow_schema(ddl(columns)).serialize()),
             tuple(F.col(quoted(g)) for g in groups), tuple(map(F.expr, partials)),
         )  # fmt: skip
 
@@ -220,7 +222,7 @@ class EpochBuilder:
             rows = self.exchange(rows, arrivals, stage, given)
         task = self.task(self.ticket(stage, arrivals, given), given.sites)
         with compat.our_python(self.anchors.session, self.python):
-            rows = compat.map_in_arrow(rows, [c.name for c in arrivals.columns], task, self.schemas[stage.id])
+            rows = compat.map_in_arrow(rows, arrivals.carried, task, self.schemas[stage.id])
         if self.uses[stage.id] > 1:
             rows = apply(rows, stage.after, self.statics).persist()
             built.persisted.append(rows)

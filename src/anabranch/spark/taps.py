@@ -118,13 +118,21 @@ def collapsed(steps: Sequence[Step]) -> list[Step]:
         last = found[-1] if found else None
         if isinstance(step, Project) and isinstance(last, Project):
             known = {i.column: i.text for i in last.items}
-            picked = [plain(i.text) for i in step.items]
-            if all(name in known for name in picked):
-                pairs = zip(picked, step.items, strict=True)
-                found[-1] = Project(tuple(Item(known[name or ""], i.column) for name, i in pairs))
+            texts = [within(known, i.text) for i in step.items]
+            if all(texts):
+                found[-1] = Project(tuple(Item(t or "", i.column) for t, i in zip(texts, step.items, strict=True)))
                 continue
         found.append(step)
     return found
+
+
+def within(known: Mapping[str, str], text: str) -> str | None:
+    """A column, or a field of a window, in terms of what is below the projection that made it."""
+    name = plain(text)
+    if name is None or name in known:
+        return known.get(name or "")
+    whole, dot, part = name.rpartition(".")
+    return f"({known[whole]}).{part}" if dot and whole in known else None
 
 
 def apply_keeping(df: DataFrame, steps: Sequence[Step]) -> DataFrame:
