@@ -93,6 +93,7 @@ class Report:
     rows_in: tuple[int, ...]  # that arrived, per port
     rows_out: int
     busy_ms: float
+    worked_ms: float  # of these: without waiting for a processor
     processed: int = 0  # rows; with held ones of before, without those that are held now
     written: tuple[tuple[str, dict[str, Any]], ...] = ()  # (port, segment); the port of held rows is "held-0"
     dropped: tuple[tuple[str, str], ...] = ()  # (path, cells in hex) that this site no longer needs
@@ -138,4 +139,4 @@ class Report:
         return Report.from_json(json.loads(zlib.decompress(b85decode(text))))
 
 
-_ALWAYS = frozenset({"stage", "site", "epoch", "rows_in", "rows_out", "busy_ms"})
+_ALWAYS = frozenset({"stage", "site", "epoch", "rows_in", "rows_out", "busy_ms", "worked_ms"})

@@ -150,13 +150,15 @@ class Adaptation:
     ) -> View:  # fmt: skip
         """One epoch of an operator, with the stages that run behind it at the same sites.
 
-        A site's work is that of the rows that arrived, at the pace of those that it processed: a site that holds rows
-        for want of time or memory is no less loaded for that, and one that catches up no more.
+        A site's work is its share of its machine's time (`shared_out`). It is that of the rows that arrived, at the
+        pace of those that it processed: a site that holds rows for want of time or memory is no less loaded for that,
+        and one that catches up no more.
         """
         mine = [r for r in reports if self.plan.leader(r.stage) == operator]
         first = {r.site: r for r in mine if r.stage == operator}
         arrived = [sum(c.rows_in for c in first[s].cells.values()) if s in first else 0 for s in range(layout.sites)]
-        busy = [sum(r.busy_ms for r in mine if r.site == s) / 1000 for s in range(layout.sites)]
+        spent = shared_out(mine)
+        busy = [sum(spent[r.stage, r.site] for r in mine if r.site == s) / 1000 for s in range(layout.sites)]
         busy = [b * arrived[s] / first[s].processed if s in first and first[s].processed else b
                 for s, b in enumerate(busy)]  # fmt: skip
         longest = max(busy, default=0.0)
@@ -208,3 +210,20 @@ class Adaptation:
         sites = self._sites or layout.sites
         if not 0 <= action.site < sites:
             raise SettingError(f"there is no site {action.site}: the sites are 0 to {sites - 1}")
+
+
+def shared_out(reports: Sequence[Report]) -> dict[tuple[str, int], float]:
+    """How much of their machine's time each stage and site took, in milliseconds.
+
+    Sites on one machine wait for each other's processors, by chance now this and now that one; moving cells between
+    them would not help. So the time that all of them took is shared out by what each did. A machine that is slow, or
+    busy with something else, is seen as slow all the same.
+    """
+    took: dict[str, float] = {}
+    worked: dict[str, float] = {}
+    for r in reports:
+        machine = r.where.partition("/")[0]
+        took[machine] = took.get(machine, 0.0) + r.busy_ms
+        worked[machine] = worked.get(machine, 0.0) + r.worked_ms
+    stretch = {m: took[m] / worked[m] if worked[m] > 0 else 0.0 for m in took}
+    return {(r.stage, r.site): r.worked_ms * stretch[r.where.partition("/")[0]] for r in reports}

@@ -64,6 +64,9 @@ class PacedClock(Clock):
     def elapsed_ms(self) -> float:
         return self.served_s * 1000 if self.virtual else super().elapsed_ms()
 
+    def worked_ms(self) -> float:
+        return self.served_s * 1000  # asleep, but a machine of its own would be at work
+
     def worked(self, rows: int) -> None:
         self._serve(rows * self.row_s)
 
