@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests import jvm
+
 os.environ["TZ"] = "UTC"
 time.tzset()
 # Temporary folders of this run, its workers and its children: what another run leaves behind is not ours to find.
@@ -32,6 +34,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         spark__sql__session__timeZone="UTC",
         spark__sql__shuffle__partitions="2",
         spark__sql__warehouse__dir=str(tmp_path_factory.mktemp("warehouse")),
+        **jvm.DRIVER,
     )
     yield session
     session.stop()
