@@ -1,4 +1,4 @@
-"""How the JVMs of tests run: they live for minutes, and would spend a good part of them on optimising code for hours."""
+"""How the JVMs of tests run: they live for minutes, and would spend much of them on optimising code for hours."""
 
 from __future__ import annotations
 

@@ -201,8 +201,8 @@ class SiteWork:
         coming = [c for c, s in ticket.coming.items() if s == self.site]
         return Report(
             ticket.stage, self.site, ticket.epoch, tuple(d.num_rows for d in self.deltas), rows_out,
-            round(self.clock.elapsed_ms(), 3), round(self.clock.worked_ms(), 3), int(self.rows_in.sum()), keeping.written_json(),
-            keeping.dropped_json(), cells, self.behind(),
+            round(self.clock.elapsed_ms(), 3), round(self.clock.worked_ms(), 3), int(self.rows_in.sum()),
+            keeping.written_json(), keeping.dropped_json(), cells, self.behind(),
             cold=tuple(sorted(keeping.cold)), hot_bytes=int(sizes[~cold].sum()), cold_bytes=int(sizes[cold].sum()),
             peak_bytes=self.peak, held_rows=keeping.held_rows, spilled=keeping.spilled, restored=keeping.restored,
             noted=self.noted, ready=tuple(keeping.fetched(coming)), where=where,

@@ -161,6 +161,7 @@ class EpochBuilder:
         self.arrow = {id: bytes(compat.arrow_schema(schema).serialize()) for id, schema in self.schemas.items()}
         self.arrivals = {s.id: Arrivals.of(s, [t for t in self.taps if t.stage == s.id]) for s in plan.stages}
         self._owner: dict[str, tuple[tuple[int, ...], SparkColumn]] = {}
+        self.counted = self.counts()
         self.uses = {s.id: sum(t.branch.stage == s.id for t in self.taps) for s in plan.stages}
 
     # -- the whole ---------------------------------------------------------------------------------------------
@@ -168,7 +169,7 @@ class EpochBuilder:
     def build(self, df: DataFrame, given: Inputs) -> Built:
         compat.ready(df, given.sites)
         built = Built(df, given.epoch, self.mail, self.post.name)
-        df = df.observe(built.streams, *map(F.expr, self.metrics(given)))
+        df = df.observe(built.streams, *self.counted, *self.late(given))
         done: dict[str, DataFrame] = {}
         for stage in self.plan.stages:
             done[stage.id] = self.run_stage(df, done, stage, given, built)
@@ -188,20 +189,27 @@ class EpochBuilder:
             arrived = sum(sum(r.rows_in) for r in built.reports if r.stage == stage.id)
             self.combining.learn(stage.id, rows, arrived, stage.id in built.combined)
 
-    def metrics(self, given: Inputs) -> list[str]:
-        """Per stream: rows, late rows (none where no stage would drop them), newest event time."""
-        late = f"_t IS NULL OR _t < {self.watermarks(given)}"
-        dropping = {t.stream for t in self.sources if t.stage is not None}
+    def counts(self) -> list[SparkColumn]:
+        """Per stream: rows, newest event time."""
         found = []
         for tap in (t for t in self.sources if t.counts):
-            mine, name = f"_port = {tap.id}", tap.stream
-            found += [
-                f"count(CASE WHEN {mine} THEN 1 END) AS {quoted(f'rows_{name}')}",
-                f"max(CASE WHEN {mine} THEN _t END) AS {quoted(f'time_{name}')}",
-            ]
-            if name in dropping:
-                found.append(f"count(CASE WHEN {mine} AND _keep AND ({late}) THEN 1 END) AS {quoted(f'late_{name}')}")
+            mine = f"CASE WHEN {self.mine(tap)} THEN"
+            found.append(F.expr(f"count({mine} 1 END) AS {quoted(f'rows_{tap.stream}')}"))
+            found.append(F.expr(f"max({mine} _t END) AS {quoted(f'time_{tap.stream}')}"))
         return found
+
+    def late(self, given: Inputs) -> list[SparkColumn]:
+        """Per stream of which stages would drop rows: how many are late."""
+        dropping = {t.stream for t in self.sources if t.stage is not None}
+        late = f"_keep AND (_t IS NULL OR _t < {self.watermarks(given)})"
+        return [
+            F.expr(f"count(CASE WHEN {self.mine(t)} AND {late} THEN 1 END) AS {quoted(f'late_{t.stream}')}")
+            for t in self.sources
+            if t.counts and t.stream in dropping
+        ]
+
+    def mine(self, tap: Tap) -> str:
+        return f"_port = {tap.id}" if len(self.sources) > 1 else "true"
 
     def watermarks(self, given: Inputs) -> str:
         value = NEVER if given.watermark is None else given.watermark
