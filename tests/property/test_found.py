@@ -104,3 +104,15 @@ def test_a_frame_over_a_frame_is_ordered_by_the_same_start_of_a_window(spark: An
     over = "OVER (PARTITION BY k ORDER BY w.start ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)"
     sql = f"SELECT k, m, sum(m) {over} AS s FROM (SELECT *, sum(n) {over} AS m FROM ({inner}))"
     same(spark, oracle, sql, [a], [{"a": rows(1, 2, 1, 1)}, {"a": rows(2, 2, 1, begin=4)}])
+
+
+@pytest.mark.parametrize("part", ["start", "end"])
+def test_a_window_over_the_start_or_end_of_a_window_that_was_grouped_by(
+    spark: Any, oracle: BatchOracle, part: str
+) -> None:
+    """Case 1934430132."""
+    a = stream("a", ("k", "int"))
+    inner = "SELECT window AS w, k, count(*) AS n FROM a GROUP BY k, window(ts, '2 seconds')"
+    middle = f"SELECT w.{part} AS t, sum(n) AS m FROM ({inner}) GROUP BY w.{part}"
+    sql = f"SELECT sum(m) AS s, window FROM ({middle}) GROUP BY window(t, '6 seconds')"
+    same(spark, oracle, sql, [a], [{"a": rows(1, 2, 1, 1)}, RESTART, {"a": rows(2, 2, 1, begin=4)}])

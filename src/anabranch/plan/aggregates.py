@@ -252,9 +252,10 @@ def result_times(
                 (last, end): 1, (end, last): -1}  # fmt: skip
         return times, gaps
     times = {}
+    time = plain(op.window.time) or op.window.time
     for key in op.keys:
         text = plain(key.text) or key.text
-        if text == (plain(op.window.time) or op.window.time):
+        if text == time or child.gaps.get((time, text)) == child.gaps.get((text, time)) == 0:  # or another name of it
             times[key.column] = lag
         for old, known in child.times.items():  # a window that is grouped by as a whole
             for form in ("{}.start", "{}.end", "window_time({})"):
