@@ -137,7 +137,7 @@ def _moves(rng: Random) -> list[Step]:
     if rng.random() < 0.5:
         steps.append(Shuffle(rng.randrange(10**6), rng.choice([0.1, 0.5, 1.0])))
     if rng.random() < 0.2:
-        steps.append(Rescale(rng.choice([1, 2, 3, 5])))
+        steps.append(Rescale(rng.choice([1, 2, 3, 4])))
     if rng.random() < 0.15:
         steps.append(Memory(rng.choice([None, 0, 200, 2000]), rng.choice([None, 0, 1])))
     if rng.random() < 0.15:
