@@ -75,7 +75,7 @@ def run(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
     try:
         for name, table in tables.items():
             con.register(name, table.to_reader())
-        return con.execute(sql).to_arrow_table()
+        return con.sql(sql).to_arrow_table()
     except (duckdb.OutOfRangeException, duckdb.ConversionException) as error:
         raise overflow(str(error)) from error
     finally:

@@ -39,7 +39,9 @@ class Flow:
     inputs: Mapping[str, StreamInput]
     statics: Mapping[str, DataFrame]
     session: SparkSession
-    _plans: dict[str, Plan] = field(default_factory=dict, init=False, repr=False, compare=False)  # by strategy
+    # What has been compiled and asked of Catalyst, for this flow and for those made from it over the same inputs.
+    _plans: dict[tuple[Operator, str], Plan] = field(default_factory=dict, repr=False, compare=False)
+    _typers: list[CatalystTyper] = field(default_factory=list, repr=False, compare=False)
 
     # -- row by row --------------------------------------------------------------------------------------------
 
@@ -147,11 +149,15 @@ class Flow:
         return self._compiled(self.relation.output().operator, strategy)
 
     def _compiled(self, operator: Operator, strategy: str = "subquery-cluster") -> Plan:
-        types = {
-            name: StreamType({f.name: f.dataType.simpleString() for f in s.df.schema.fields}, s.event_time)
-            for name, s in self.inputs.items()
-        }
-        return Compiler(types, CatalystTyper(self.session, self.statics)).compile(operator, strategy)
+        if (operator, strategy) not in self._plans:
+            types = {
+                name: StreamType({f.name: f.dataType.simpleString() for f in s.df.schema.fields}, s.event_time)
+                for name, s in self.inputs.items()
+            }
+            if not self._typers:
+                self._typers.append(CatalystTyper(self.session, self.statics))
+            self._plans[operator, strategy] = Compiler(types, self._typers[0]).compile(operator, strategy)
+        return self._plans[operator, strategy]
 
     def explain(self, extended: bool = False) -> None:
         """Subqueries, exchanges, and where each expression runs."""

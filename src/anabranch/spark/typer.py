@@ -20,6 +20,7 @@ class CatalystTyper:
         self.session = session
         self.statics = dict(statics)
         self._known: dict[tuple[Any, ...], list[str]] = {}
+        self._constants: dict[str, Any] = {}
 
     def empty(self, columns: Mapping[str, str]) -> DataFrame:
         ddl = ", ".join(f"{quoted(name)} {type}" for name, type in columns.items())
@@ -58,22 +59,27 @@ class CatalystTyper:
         return tuple(self.statics[static].columns)
 
     def interval_us(self, text: str) -> int | None:
-        try:
-            frame = self.session.range(1).selectExpr(f"{text} AS i")
-            if not frame.schema["i"].dataType.simpleString().startswith("interval") or "month" in str(frame.schema):
-                return None
-            base = "TIMESTAMP_NTZ'2000-01-01 00:00:00'"
-            row = frame.selectExpr(f"timestampdiff(MICROSECOND, {base}, {base} + i) AS us").first()
-            return int(row["us"]) if row is not None and row["us"] is not None else None
-        except PySparkException:
-            return None
+        base = "TIMESTAMP_NTZ'2000-01-01 00:00:00'"
+        value = self._constant(text, "interval", f"timestampdiff(MICROSECOND, {base}, {base} + x)")
+        return None if value is None else int(value)
 
     def number(self, text: str) -> float | None:
-        try:
-            row = self.session.range(1).selectExpr(f"CAST({text} AS DOUBLE) AS x").first()
-            return float(row["x"]) if row is not None and row["x"] is not None else None
-        except PySparkException:
-            return None
+        value = self._constant(f"CAST({text} AS DOUBLE)", "double", "x")
+        return None if value is None else float(value)
+
+    def _constant(self, text: str, type: str, wanted: str) -> Any:
+        """What Spark makes of a text without columns; None if it is no constant of that type."""
+        if text not in self._constants:
+            try:
+                # Over a table of literals, which the optimiser works out: no job runs.
+                frame = self.session.sql("SELECT * FROM VALUES (0) AS _nothing(_none)").selectExpr(f"{text} AS x")
+                found = frame.schema["x"].dataType.simpleString()
+                fit = found.startswith(type) and "month" not in found and "year" not in found
+                row = frame.selectExpr(f"{wanted} AS y").first() if fit else None
+                self._constants[text] = None if row is None else row["y"]
+            except PySparkException:
+                self._constants[text] = None
+        return self._constants[text]
 
 
 def look_up(df: DataFrame, static: DataFrame, how: str, condition: str, renames: Mapping[str, str]) -> DataFrame:
