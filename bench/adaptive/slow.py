@@ -13,7 +13,7 @@ SINCE = 10  # the epoch
 ROUNDS = 10  # of two epochs each
 WINDOW = 4  # epochs over which a rate is taken
 ROWS = 640  # per site and epoch
-SERVICE_US = 1000
+SERVICE_US = 2000  # so that rows take longer than what an epoch of sixteen tasks costs on few cores
 IDEAL = (SITES - 1 + 1 / FACTOR) / SITES
 CELLS = 16  # per site
 # So many cells have to leave the slow site, before it ends when the others would if all shared its work evenly.

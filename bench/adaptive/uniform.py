@@ -20,6 +20,7 @@ def measure(field: Field) -> Iterator[Figure]:
         load = Load(epochs=EPOCHS, sites=slots, rows=rows)
         runs: dict[str, list[Run]] = {"static": [], "balance": []}
         with field.session(slots) as ground:
+            ground.run(f"uniform, {slots} sites: warm", load)  # at this size; it does not count
             for turn in range(turns):
                 for policy in sorted(runs, reverse=bool(turn % 2)):
                     name = f"uniform, {slots} sites: {policy} {turn}"
