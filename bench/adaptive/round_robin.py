@@ -10,7 +10,7 @@ from bench.adaptive.scenario import SITES, Field, Figure, Scenario
 FACTOR = 2.3
 TURN = 2  # epochs on each site
 BUDGET = 1.05  # of what a site takes that is not slow
-ROWS, SERVICE_US = 640, 1000
+ROWS, SERVICE_US = 640, 2500
 
 
 def round_robin(turns: int, first: int) -> tuple[Slow, ...]:
