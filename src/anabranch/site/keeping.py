@@ -21,6 +21,11 @@ from anabranch.state import compaction
 from anabranch.state.segments import Segment, bytes_per_cell, cells_in, mask_of, open_segment, write_segment
 from anabranch.state.store import Store
 
+# What an epoch may merge, over what it adds: each row is merged a few times in its life, so this keeps up, and a site
+# that was given many cells at once does not do all of their merging in the next epoch.
+MERGED = 4
+MERGED_BYTES = 32 << 20  # so much in any case
+
 
 class Keeping:
     def __init__(self, ticket: Ticket, site: int, store: Store) -> None:
@@ -133,8 +138,10 @@ class Keeping:
         return None if reach is None or len(known) < len(levels) else min(known) - reach
 
     def tidy(self, operator: SiteOperator) -> None:
-        """Drop what is past its use, merge what has become many. What this epoch wrote is left for a later one."""
+        """Drop what is past its use, merge what has become many. What this epoch wrote is left for a later one, and so
+        are merges that would make it long: the smaller ones come first."""
         spec = self.ticket.spec
+        left = max(MERGED * sum(segment.nbytes for _, segment in self.written), MERGED_BYTES)
         for number, before in enumerate(self._old):
             horizon = self.horizon(number)
             for compressed in (False, True):
@@ -143,6 +150,9 @@ class Keeping:
                 for segment in plan.drop:
                     self._drop(self.live[number], segment, self.mask)
                 for group in plan.merge:
+                    if left <= 0:  # the last one may take more: a large one must not wait for ever
+                        break
+                    left -= sum(segment.nbytes for segment in group)
                     self._merge(str(number), self.live[number], group, operator.fold(spec, number), horizon, compressed)
         for number, port in enumerate(self.held):
             if len(port) > 2 * compaction.FAN_IN:

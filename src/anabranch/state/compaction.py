@@ -30,7 +30,7 @@ from anabranch.state.segments import TIME, Segment, open_segment, write_segment
 from anabranch.state.store import Store
 
 FAN_IN = 8
-MAX_BYTES = 256 << 20
+MAX_BYTES = 128 << 20
 _TRIM_EXPIRED = 0.5  # the share of a segment that must seem expired for a rewrite of its own
 _TRIM_WEIGHT = 0.125  # and the share of all rows that it must make up
 
