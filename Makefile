@@ -50,7 +50,7 @@ demo: setup ## fraud in generated calls, live; then a load arrives, static and a
 	@$(PY) -m anabranch.cli demo $(ARGS)
 
 test: setup ## unit tests, then those that need Spark
-	$(PY) -m pytest -m "not spark and not cluster and not long" $(ARGS)
+	$(PY) -m pytest -n logical -m "not spark and not cluster and not long" $(ARGS)
 	$(PY) -m pytest -m "(spark or cluster) and not long" $(ARGS)
 
 test-long: setup ## everything, with thousands of drawn cases and many crashes
