@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from tests import jvm
 
 os.environ["TZ"] = "UTC"
 time.tzset()
@@ -34,7 +33,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         spark__sql__session__timeZone="UTC",
         spark__sql__shuffle__partitions="2",
         spark__sql__warehouse__dir=str(tmp_path_factory.mktemp("warehouse")),
-        **jvm.DRIVER,
     )
     yield session
     session.stop()

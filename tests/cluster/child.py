@@ -18,7 +18,6 @@ time.tzset()
 
 import anabranch as ab  # noqa: E402
 from anabranch.testing import crash  # noqa: E402
-from tests import jvm  # noqa: E402
 from tests.crash.queries import answer, make_input, output, started  # noqa: E402
 
 LONG = os.environ.get("ANABRANCH_LONG") == "1"
@@ -49,8 +48,6 @@ def main() -> None:
         spark__sql__session__timeZone="UTC",
         spark__sql__shuffle__partitions="3",
         spark__sql__warehouse__dir=str(folder / "warehouse"),
-        **jvm.DRIVER,
-        **jvm.EXECUTORS,
     )
     make_input(folder, BEFORE + AFTER)
     died: dict[str, Any] = {}

@@ -13,7 +13,6 @@ time.tzset()
 
 import anabranch as ab  # noqa: E402
 from anabranch.testing import crash  # noqa: E402
-from tests import jvm  # noqa: E402
 from tests.crash.queries import started  # noqa: E402
 
 
@@ -28,7 +27,6 @@ def main() -> None:
         spark__sql__session__timeZone="UTC",
         spark__sql__shuffle__partitions="2",
         spark__sql__warehouse__dir=str(folder / "warehouse"),
-        **jvm.DRIVER,
         **told["conf"],
     )
     if told["stage"]:
