@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-
 os.environ["TZ"] = "UTC"
 time.tzset()
 # Temporary folders of this run, its workers and its children: what another run leaves behind is not ours to find.
