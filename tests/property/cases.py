@@ -62,6 +62,8 @@ def draw(seed: int, live: bool = False) -> Case:
     if " st ON" not in " ".join(text for _, text in q.steps):
         statics = []
     options = _options(rng)
+    cells = dict(options)["cells"]  # no more sites than that
+    script = tuple(Rescale(min(s.sites, cells)) if isinstance(s, Rescale) else s for s in script)
     which = f"CASE {' '.join(f'WHEN {p} THEN {j}' for j, p in enumerate(split))} ELSE {len(split)} END"
     parts = [f"p{i} AS (SELECT * FROM {names[0]} WHERE {which} = {i})" for i in range(len(split) + 1) if split]
     return Case(streams, tuple(statics), script, _with(q, sql, False, []), _with(q, sql, True, parts), close, unordered,
@@ -137,7 +139,7 @@ def _moves(rng: Random) -> list[Step]:
     if rng.random() < 0.5:
         steps.append(Shuffle(rng.randrange(10**6), rng.choice([0.1, 0.5, 1.0])))
     if rng.random() < 0.2:
-        steps.append(Rescale(rng.choice([1, 2, 3, 4])))
+        steps.append(Rescale(rng.choice([1, 2, 3, 5])))
     if rng.random() < 0.15:
         steps.append(Memory(rng.choice([None, 0, 200, 2000]), rng.choice([None, 0, 1])))
     if rng.random() < 0.15:

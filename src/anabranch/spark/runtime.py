@@ -145,6 +145,7 @@ class Runtime:
             self.line.close()
             try:
                 self.anchors.release()
+                self.builder.mail.take(self.builder.post.name)  # of an epoch that failed
                 if self._began:
                     self.sink.stop()
             finally:
